@@ -1,0 +1,1 @@
+"""The only hands: journal, gate, approval, execution, verification, memory."""

@@ -1,0 +1,1 @@
+"""Text the model sees, one Markdown file per node."""

@@ -1,0 +1,1 @@
+"""A discrete-event vLLM cluster in virtual time."""
