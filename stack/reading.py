@@ -10,6 +10,13 @@ GATEWAY = "gateway"
 """Replica name of a reading that describes the gateway as a whole."""
 
 
+class View(StrEnum):
+    """Who counted. The same replica seen by its engine and by the gateway are two series of readings."""
+
+    ENGINE = "engine"
+    GATEWAY = "gateway"
+
+
 class Gauge(StrEnum):
     """Instant values."""
 
@@ -91,6 +98,9 @@ class Reading:
         time_s: when it was taken, seconds since the epoch; None when the source carries no time.
         configuration: what the engine says of itself.
         prefixes: most reused prefixes as (prefix id, cached tokens, hits since start), where the source tells.
+        view: who counted; a replica's engine and gateway readings are never subtracted from each other.
+        origin: file or address it came from, for messages; empty when there is none.
+        warnings: what was left out or odd about it, one line each.
     """
 
     replica: str
@@ -100,3 +110,6 @@ class Reading:
     histograms: Mapping[Distribution, Histogram] = field(default_factory=dict)
     configuration: Mapping[str, Value] = field(default_factory=dict)
     prefixes: tuple[tuple[str, int, int], ...] = ()
+    view: View = View.ENGINE
+    origin: str = ""
+    warnings: tuple[str, ...] = ()

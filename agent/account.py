@@ -1,0 +1,91 @@
+"""A diagnosis, a change and a forecast in plain words, for prompts and for answers without a model."""
+
+from collections.abc import Sequence
+
+from agent.planner import Considered
+from agent.quoting import quoted
+from harness.action import Action, Forecast, Trust
+from harness.diagnosis import Diagnosis, Finding
+from harness.objective import Slo
+from stack.setting import Value
+
+NOTHING = "none"
+SHOWN = 8
+
+
+def value_text(value: Value | None) -> str:
+    """A setting's value as a person writes it."""
+    if value is None:
+        return "unknown"
+    return quoted(value) if isinstance(value, str) else f"{value:g}"
+
+
+def window_text(window_s: float | None) -> str:
+    """Length of a window."""
+    return "window of unknown length" if window_s is None else f"{window_s:g} s"
+
+
+def slo_text(slo: Slo) -> str:
+    """The promise to users."""
+    whole = "" if slo.e2e_p99_s is None else f", P99 of whole requests {slo.e2e_p99_s:g} s"
+    return (
+        f"TTFT {slo.ttft_s:g} s plus {slo.ttft_s_per_prompt_token * 1000:g} s per 1000 prompt tokens, "
+        f"ITL {slo.itl_s:g} s{whole}"
+    )
+
+
+def finding_text(finding: Finding) -> str:
+    """One finding on one line."""
+    evidence = ", ".join(f"{quoted(name)} {_number(value)}" for name, value in finding.evidence.items())
+    reach = "tunable" if finding.tunable else f"not tunable; {quoted(finding.advice)}"
+    return (
+        f"{finding.layer} {finding.cause} on {quoted(finding.target)}: {quoted(finding.claim, 400)} "
+        f"(severity {finding.severity:.2f}, confidence {finding.confidence:.2f}, {reach}; {evidence or 'no evidence'})"
+    )
+
+
+def problems_text(diagnosis: Diagnosis) -> str:
+    """The problems, numbered from 1, best explanation first; then what is only context."""
+    context = [finding for finding in diagnosis.findings if finding not in diagnosis.problems]
+    lines = [f"{number}. {finding_text(finding)}" for number, finding in enumerate(diagnosis.problems, start=1)]
+    lines = lines or ["No problem was found."]
+    return "\n".join(lines + [f"context: {finding_text(finding)}" for finding in context[:SHOWN]])
+
+
+def missing_text(diagnosis: Diagnosis) -> str:
+    """What could not be read and what that costs."""
+    lines = [f"{quoted(item.signal)} on {quoted(item.target)}: {quoted(item.costs)}" for item in diagnosis.missing]
+    return "\n".join(lines) or NOTHING
+
+
+def action_text(action: Action) -> str:
+    """A change on one line."""
+    return (
+        f"{action.setting} on {quoted(action.target)} {value_text(action.before)} -> {value_text(action.after)} "
+        f"({quoted(action.reason, 400)})"
+    )
+
+
+def forecast_text(forecast: Forecast | None) -> str:
+    """A forecast on one line."""
+    if forecast is None:
+        return "no forecast is possible now"
+    effects = [
+        f"{name} {effect.before:.4g} -> {effect.after:.4g} ({effect.low:.4g} to {effect.high:.4g})"
+        for name, effect in forecast.effects.items()
+    ]
+    doubt = " DOUBTED" if forecast.trust is Trust.DOUBTED else ""
+    note = f"; {quoted(forecast.note)}" if forecast.note else ""
+    return f"forecast over {forecast.horizon_s:g} s{doubt}: {', '.join(effects) or NOTHING}{note}"
+
+
+def considered_text(considered: Sequence[Considered]) -> str:
+    """Candidates and what became of them, one a line."""
+    lines = [f"{'ok' if c.kept else 'dropped'}: {action_text(c.action)}: {quoted(c.why)}" for c in considered]
+    return "\n".join(lines) or NOTHING
+
+
+def _number(value: float | str | None) -> str:
+    if value is None:
+        return "unknown"
+    return quoted(value) if isinstance(value, str) else f"{value:.4g}"

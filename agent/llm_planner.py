@@ -1,0 +1,89 @@
+"""The planner with a language model: it reads through skills and ends with one proposal or a reason for none."""
+
+from dataclasses import dataclass, replace
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+
+import prompts
+from agent.account import missing_text, problems_text, slo_text, window_text
+from agent.completion import ModelError
+from agent.dialogue import Dialogue
+from agent.planner import Considered, Plan, PlanContext
+from agent.planner_tools import NO_CHANGE, NOT_TUNABLE, NoChange, OutOfReach, planner_tools
+from agent.quoting import quoted
+from agent.tools import proposals, skill_tools
+from agent.usage import Limits
+from harness.action import Action
+
+NUDGE = "End with exactly one call: a propose_ skill, not_tunable or no_change."
+
+
+@dataclass(frozen=True)
+class LlmPlanner:
+    """Chooses by asking a model, which never sees a way to act.
+
+    Attributes:
+        timeout_s: longest silence of the server.
+    """
+
+    model: BaseChatModel
+    name: str = "llm"
+    limits: Limits = Limits()
+    timeout_s: float = 30.0
+
+    def plan(self, context: PlanContext) -> Plan:
+        """What the model ended with. Any failure of the model is a plan without an action that says so."""
+        lasting = context.persistence.lasting(context.diagnosis.problems)
+        if not lasting:
+            return Plan(planner=self.name, reason="no problem has held for two cycles; the model was not asked")
+        considered: list[Considered] = []
+        tools = {**skill_tools(context.skills), **planner_tools(context, considered)}
+        endings = frozenset({NOT_TUNABLE, NO_CHANGE, *proposals()})
+        dialogue = Dialogue(self.model, tools, endings, self.limits, self.timeout_s, NUDGE)
+        try:
+            for _ in dialogue.run(messages(context, self.limits)):
+                pass
+        except ModelError as error:
+            plan = Plan(planner=self.name, reason="no action: the planner's answer was unusable", degraded=str(error))
+        else:
+            plan = self._plan(dialogue, context)
+        return replace(plan, usage=dialogue.usage, considered=tuple(considered))
+
+    def _plan(self, dialogue: Dialogue, context: PlanContext) -> Plan:
+        match dialogue.ending.result if dialogue.ending else None:
+            case Action() as action:
+                return self._proposal(action, dialogue, context)
+            case OutOfReach(finding=finding, reason=reason, ask=ask):
+                told = replace(finding, tunable=False, advice=finding.advice or quoted(ask))
+                return Plan(planner=self.name, reason=f"not tunable: {quoted(reason, 500)}", not_tunable=(told,))
+            case NoChange(reason=reason):
+                return Plan(planner=self.name, reason=quoted(reason, 500))
+            case _:
+                degraded = "the model spoke without ending in a proposal or a reason for none"
+                return Plan(planner=self.name, reason="no action: the planner did not decide", degraded=degraded)
+
+    def _proposal(self, action: Action, dialogue: Dialogue, context: PlanContext) -> Plan:
+        if (action.setting, action.target, action.after) in context.undone:
+            return Plan(planner=self.name, reason=f"no action: {action.setting} was undone lately on {action.target}")
+        forecast = context.forecast(action)
+        told = replace(action, forecast=forecast or action.forecast, comment=quoted(dialogue.text, 500))
+        return Plan(planner=self.name, reason=action.reason, action=told)
+
+
+def messages(context: PlanContext, limits: Limits) -> list[BaseMessage]:
+    """What the model is told."""
+    plan = prompts.render(
+        "plan",
+        max_calls=str(limits.calls),
+        max_seconds=f"{limits.seconds:g}",
+        mode=context.mode,
+        slo=slo_text(context.skills.slo),
+        enabled=", ".join(sorted(context.skills.enabled)) or "none",
+        window=window_text(context.diagnosis.window_s),
+        diagnosis=problems_text(context.diagnosis),
+        missing=missing_text(context.diagnosis),
+        memory=context.memory or "none",
+    )
+    return [SystemMessage(prompts.render("system")), HumanMessage(plan)]
+

@@ -1,0 +1,31 @@
+"""How many cycles in a row each problem has held: one bad window is no reason to change a stack."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from harness.diagnosis import Diagnosis, Finding
+
+CYCLES_NEEDED = 2
+EXTREME_SEVERITY = 0.9
+"""At and above it requests are failing their SLO in numbers, and a second window would only cost more of them."""
+
+
+@dataclass(frozen=True)
+class Persistence:
+    """Consecutive cycles per problem, by cause and target."""
+
+    cycles: Mapping[tuple[str, str], int] = field(default_factory=dict)
+
+    def after(self, diagnosis: Diagnosis) -> "Persistence":
+        """The same one cycle later."""
+        keys = {(finding.cause, finding.target) for finding in diagnosis.problems}
+        return Persistence({key: self.cycles.get(key, 0) + 1 for key in keys})
+
+    def holds(self, finding: Finding) -> bool:
+        """Whether `finding` has lasted long enough, or is severe enough, to act on."""
+        extreme = finding.severity >= EXTREME_SEVERITY
+        return extreme or self.cycles.get((finding.cause, finding.target), 0) >= CYCLES_NEEDED
+
+    def lasting(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+        """Those of `findings` that hold."""
+        return tuple(finding for finding in findings if self.holds(finding))

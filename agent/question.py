@@ -1,0 +1,108 @@
+"""What a question asks, found by its words; for conversations without a language model."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from stack.catalogue import SETTINGS
+from stack.setting import Scope, Setting, Value
+from stack.snapshot import FLEET
+
+
+@dataclass(frozen=True)
+class AboutProblems:
+    """Why is it slow, what is the bottleneck, is it healthy?"""
+
+
+@dataclass(frozen=True)
+class AboutChanges:
+    """What was changed, kept, undone, what waits for an approval?"""
+
+
+@dataclass(frozen=True)
+class AboutMissing:
+    """What can't be seen?"""
+
+
+@dataclass(frozen=True)
+class AboutSetting:
+    """What is this setting, and what is it now?"""
+
+    setting: Setting
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """What would this value do (`wanted` False), or: make it so (`wanted` True)?"""
+
+    setting: Setting
+    target: str
+    value: Value
+    wanted: bool
+
+
+@dataclass(frozen=True)
+class Unclear:
+    """None of these."""
+
+
+Question: TypeAlias = AboutProblems | AboutChanges | AboutMissing | AboutSetting | WhatIf | Unclear
+
+_ASKS = re.compile(r"\b(what|if|would|happen\w*|forecast|predict\w*|effect|could|should|how)\b")
+_WANTS = re.compile(r"\b(set|change|raise|lower|increase|reduce|decrease|make|put|drain|limit|switch)\b")
+_CHANGES = re.compile(
+    r"\b(did you|have you|chang\w*|history|journal|episodes?|undo\w*|undone|rolled?|kept|pending|approv\w*)\b"
+)
+_MISSING = re.compile(r"\b(missing|blind|unknown|signals?|not see|cannot see|can't see)\b")
+_PROBLEMS = re.compile(
+    r"\b(why|wrong|bottleneck|slow\w*|p\d\d|latency|ttft|itl|tpot|queue\w*|problem\w*|health\w*|diagnos\w*|happening|"
+    r"state|status|ok|throughput|cache|kv|preempt\w*|high)\b"
+)
+_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.]*\w)")
+
+
+def understand(text: str, replicas: Iterable[str]) -> Question:
+    """The meaning of `text`; `replicas` are the names that may be targets."""
+    words = " ".join(re.sub(r"[_\-]+", "_", text.lower()).split())
+    setting, rest = _setting(words)
+    if setting is not None:
+        return _about_setting(setting, rest, words, tuple(replicas))
+    for pattern, question in ((_CHANGES, AboutChanges()), (_MISSING, AboutMissing()), (_PROBLEMS, AboutProblems())):
+        if pattern.search(words):
+            return question
+    return Unclear()
+
+
+def _about_setting(setting: Setting, rest: str, words: str, replicas: tuple[str, ...]) -> Question:
+    target, rest = _target(rest, replicas)
+    value = _value(setting, rest)
+    if value is None:
+        return AboutSetting(setting)
+    wanted = bool(_WANTS.search(words)) and not _ASKS.search(words)
+    return WhatIf(setting, FLEET if setting.scope is Scope.POOL else target, value, wanted)
+
+
+def _setting(words: str) -> tuple[Setting | None, str]:
+    """The setting named in `words` with spaces or underscores, and the words without it; longest name first."""
+    for setting in sorted(SETTINGS, key=lambda item: -len(item.name)):
+        pattern = rf"\b{setting.name.replace('_', '[ _]')}\b"
+        if re.search(pattern, words):
+            return setting, re.sub(pattern, " ", words)
+    return None, words
+
+
+def _target(words: str, replicas: tuple[str, ...]) -> tuple[str, str]:
+    for replica in sorted(replicas, key=len, reverse=True):
+        name = re.escape(re.sub(r"[_\-]+", "_", replica.lower()))
+        if re.search(rf"(?<!\w){name}(?!\w)", words):
+            return replica, re.sub(rf"(?<!\w){name}(?!\w)", " ", words)
+    return FLEET, words
+
+
+def _value(setting: Setting, words: str) -> Value | None:
+    if setting.choices:
+        longest_first = sorted(setting.choices, key=len, reverse=True)
+        return next((c for c in longest_first if re.search(rf"\b{c.replace('_', '[ _]')}\b", words)), None)
+    numbers = _NUMBER.findall(words)
+    return float(numbers[-1]) if numbers else None

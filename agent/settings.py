@@ -1,0 +1,126 @@
+"""Settings of one FlashVector: defaults, then flashvector.toml, then FLASHVECTOR_ variables, then arguments."""
+
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+
+from harness.mode import Mode
+from harness.objective import Slo
+from harness.policy import Policy
+from stack.catalogue import setting_named
+from stack.errors import InputError, UnknownSettingError
+
+DEFAULT_FILE = Path("flashvector.toml")
+
+
+class Settings(BaseSettings):
+    """What an operator may set; units are in the names.
+
+    Attributes:
+        enabled: settings that may be changed; None leaves it to the policy.
+        policy_path: the gate's policy; None for the one that ships.
+        slo_ttft_s, slo_itl_s ...: promises to users; None leaves them to the policy.
+        store_path: journal and memory; None keeps them in the process.
+        llm_base_url: an OpenAI-compatible endpoint, its /v1 included; None means that no LLM is configured.
+    """
+
+    model_config = SettingsConfigDict(env_prefix="FLASHVECTOR_", extra="forbid", frozen=True)
+    file: ClassVar[Path | None] = None
+
+    mode: Mode = Mode.APPROVE
+    planner: Literal["search", "llm"] = "search"
+    enabled: tuple[str, ...] | None = None
+    policy_path: Path | None = None
+    store_path: Path | None = None
+    metrics_urls: tuple[str, ...] = ()
+    window_s: float = Field(default=60.0, ge=5, le=3600)
+    cycle_s: float = Field(default=15.0, ge=1, le=300)
+    slo_ttft_s: float | None = Field(default=None, gt=0)
+    slo_ttft_s_per_prompt_token: float | None = Field(default=None, ge=0)
+    slo_itl_s: float | None = Field(default=None, gt=0)
+    slo_e2e_p99_s: float | None = Field(default=None, gt=0)
+    llm_base_url: str | None = None
+    llm_model: str = ""
+    llm_api_key: SecretStr = SecretStr("")
+    llm_timeout_s: float = Field(default=30.0, gt=0, le=300)
+    llm_calls: int = Field(default=8, ge=1, le=32)
+    llm_seconds: float = Field(default=60.0, gt=0, le=600)
+    llm_tokens: int = Field(default=20_000, ge=1000)
+
+    @field_validator("enabled")
+    @classmethod
+    def _known(cls, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        for name in names or ():
+            try:
+                setting_named(name)
+            except UnknownSettingError as error:
+                raise ValueError(str(error)) from error
+        return names
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Arguments beat the environment, which beats the file."""
+        toml = () if cls.file is None else (TomlConfigSettingsSource(settings_cls, cls.file),)
+        return (init_settings, env_settings, *toml)
+
+    @classmethod
+    def load(cls, config: Path | None = None, **arguments: object) -> "Settings":
+        """Settings from `config` (or ./flashvector.toml when it exists), the environment and given `arguments`.
+
+        Raises:
+            InputError: the file is absent or unreadable, or a value is not acceptable; one line naming file and place.
+        """
+        source = config if config is not None else DEFAULT_FILE if DEFAULT_FILE.exists() else None
+        if source is not None:
+            _check_readable(source)
+        here = type("SettingsOfFile", (cls,), {"file": source})
+        try:
+            loaded: Settings = here(**{name: value for name, value in arguments.items() if value is not None})
+        except ValidationError as error:
+            raise InputError(_one_line(error, source)) from error
+        return loaded
+
+    def policy(self) -> Policy:
+        """The policy of `policy_path`, with the settings and promises that were given here instead of its own.
+
+        Raises:
+            InputError: the policy's file is unusable.
+        """
+        policy = Policy.load(self.policy_path, enabled=self.enabled)
+        given = {name: getattr(self, f"slo_{name}") for name in Slo.__dataclass_fields__}
+        promises = {name: value for name, value in given.items() if value is not None}
+        return policy.model_copy(update={"slo": replace(policy.slo, **promises)})
+
+    @property
+    def has_llm(self) -> bool:
+        """Whether an LLM endpoint is configured."""
+        return self.llm_base_url is not None
+
+
+def _check_readable(path: Path) -> None:
+    try:
+        tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path}: not valid TOML: {error}") from error
+
+
+def _one_line(error: ValidationError, path: Path | None) -> str:
+    sources = f"{path}, FLASHVECTOR_ variables or arguments" if path else "FLASHVECTOR_ variables or arguments"
+    problem = error.errors(include_url=False, include_context=False)[0]
+    name = ".".join(str(part) for part in problem["loc"])
+    secret = name.endswith("api_key")
+    found = "" if secret else f", found {problem['input']!r}"
+    return f"{sources}: {name}: {problem['msg']}{found}".replace("\n", " ")

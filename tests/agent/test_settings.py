@@ -1,0 +1,64 @@
+import pytest
+
+from agent.settings import Settings
+from harness.mode import Mode
+from stack.errors import InputError
+
+
+@pytest.fixture(autouse=True)
+def _empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def test_arguments_beat_environment_beats_file(tmp_path, monkeypatch):
+    (tmp_path / "flashvector.toml").write_text('mode = "shadow"\nwindow_s = 90\ncycle_s = 20\n')
+    monkeypatch.setenv("FLASHVECTOR_WINDOW_S", "120")
+    monkeypatch.setenv("FLASHVECTOR_CYCLE_S", "25")
+    settings = Settings.load(cycle_s=30.0, store_path=None)
+    assert (settings.mode, settings.window_s, settings.cycle_s) == (Mode.SHADOW, 120, 30)
+
+
+def test_arguments_that_are_none_leave_the_default():
+    assert Settings.load(slo_ttft_s=None).policy().slo.ttft_s == 1.0
+
+
+def test_a_promise_given_here_beats_the_policy_of_the_file(tmp_path):
+    (tmp_path / "policy.toml").write_text("[slo]\nttft_s = 3.0\nitl_s = 0.2\n")
+    slo = Settings.load(policy_path=tmp_path / "policy.toml", slo_itl_s=0.1).policy().slo
+    assert (slo.ttft_s, slo.itl_s) == (3.0, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("window_s = 'soon'", "window_s"),
+        ("windw_s = 60", "windw_s"),
+        ("enabled = ['gpu_overclock']", "gpu_overclock"),
+        ("mode = ", "not valid TOML"),
+        ("planner = 'oracle'", "oracle"),
+    ],
+)
+def test_a_bad_file_is_one_line_that_names_file_and_place(tmp_path, text, says):
+    path = tmp_path / "bad.toml"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        Settings.load(config=path)
+    assert str(path) in str(caught.value)
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_absent_or_binary_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"absent\.toml"):
+        Settings.load(config=tmp_path / "absent.toml")
+    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(InputError, match=r"binary\.toml"):
+        Settings.load(config=tmp_path / "binary.toml")
+
+
+def test_a_secret_is_neither_shown_nor_quoted_in_an_error(monkeypatch):
+    monkeypatch.setenv("FLASHVECTOR_LLM_API_KEY", "sk-canary")
+    assert "sk-canary" not in repr(Settings.load())
+    with pytest.raises(InputError) as caught:
+        Settings.load(llm_api_key=["sk-canary"])
+    assert "sk-canary" not in str(caught.value)

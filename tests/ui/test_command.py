@@ -1,0 +1,95 @@
+"""The command line as a user meets it: one process a case."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+DATA = Path(__file__).parents[1] / "data"
+COMMAND = [str(Path(sys.executable).with_name("flashvector"))]
+
+
+def flashvector(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *arguments], capture_output=True, text=True, timeout=240, cwd=cwd, stdin=subprocess.DEVNULL, check=False
+    )
+
+
+@pytest.mark.parametrize("command", [[], ["demo"], ["diagnose"], ["run"], ["chat"], ["doctor"]])
+def test_help_names_what_a_command_does(command):
+    result = flashvector(*command, "--help")
+    assert result.returncode == 0
+    assert "Usage" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["diagnose", "absent.prom"], "absent.prom"),
+        (["diagnose", "http://127.0.0.1:9/metrics"], "127.0.0.1:9"),
+        (["run", "--traffic", "absent.csv"], "absent.csv"),
+        (["run", "--fault", "no_such_fault@10"], "no_such_fault"),
+        (["run", "--fault", "slow_replica@soon"], "soon"),
+        (["run", "--planner", "astrology"], "astrology"),
+        (["run", "--model", "no-such-model"], "no-such-model"),
+        (["run", "--json", "absent_folder/out.json"], "absent_folder"),
+        (["chat", "-c", "absent.toml"], "absent.toml"),
+    ],
+)
+def test_bad_input_is_one_line_naming_it_and_exit_code_2(arguments, named, tmp_path):
+    result = flashvector(*arguments, cwd=tmp_path)
+    assert result.returncode in (1, 2) if "9/metrics" in named else result.returncode == 2
+    assert named in result.stderr
+    assert "Traceback" not in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+
+
+def test_diagnose_prints_the_documented_object():
+    result = flashvector(
+        "diagnose", "--json", str(DATA / "kvfull_preempt_drain.prom"), str(DATA / "kvfull_preempt.prom")
+    )
+    assert result.returncode == 0, result.stderr
+    report = json.loads(result.stdout)
+    assert {"healthy", "findings", "missing", "window_s"} <= set(report)
+    assert report["healthy"] is False
+    assert report["window_s"] is None
+    first = report["findings"][0]
+    assert first["layer"] == "cache"
+    assert {"layer", "cause", "severity", "confidence", "tunable", "target", "evidence"} <= set(first)
+    raises_cap = [a for a in report["actions"] if a["setting"] == "running_request_cap" and a["to"] > a["from"]]
+    assert raises_cap == []
+
+
+def test_diagnose_in_words_says_the_layer_first():
+    result = flashvector("diagnose", str(DATA / "kvfull_preempt.prom"), str(DATA / "saturated_queue.prom"))
+    assert result.returncode == 0, result.stderr
+    assert "1. batching" in result.stdout
+
+
+def test_run_writes_the_same_result_for_the_same_seed(tmp_path):
+    arguments = ["run", "--traffic", "steady", "--load", "0.4", "--minutes", "6", "--mode", "auto", "--seed", "3"]
+    results = []
+    for name in ("one.json", "two.json"):
+        result = flashvector(*arguments, "--json", str(tmp_path / name))
+        assert result.returncode == 0, result.stderr
+        results.append((tmp_path / name).read_text())
+    assert results[0] == results[1]
+    report = json.loads(results[0])
+    assert report["seed"] == 3
+    assert report["episodes"] == []
+    assert report["metrics"]["slo_share"] > 0.95
+
+
+def test_doctor_says_what_works(tmp_path):
+    result = flashvector("doctor", "--json", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert {check["name"] for check in json.loads(result.stdout)["checks"]} >= {"policy", "store", "planner"}
+
+
+def test_chat_without_an_llm_answers_and_says_who_speaks(tmp_path):
+    result = flashvector("chat", "--fault", "slow_replica@240", "--after", "8", "--ask", "why is P99 high?", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "search" in result.stdout
+    assert "routing" in result.stdout

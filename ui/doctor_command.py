@@ -1,0 +1,104 @@
+"""`flashvector doctor`: what is reachable, which signals are missing, and what that costs."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated
+
+import httpx
+import typer
+from rich.console import Console
+from sqlalchemy.exc import SQLAlchemyError
+
+from agent.settings import Settings
+from harness.policy import Policy
+from harness.store import open_store
+from stack.errors import FlashVectorError
+from stack.simulator.engine_mode import compiled_by_default
+from stack.source import snapshot_from
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing looked at: whether it works, what was found, and what it costs when it does not."""
+
+    name: str
+    ok: bool
+    found: str
+    costs: str = ""
+
+
+def doctor(
+    config: Annotated[Path | None, typer.Option("-c", "--config", help="flashvector.toml; defaults if absent.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
+) -> None:
+    """Check policy, store, planner and metrics; exit code 1 when something needed does not work."""
+    settings = Settings.load(config=config)
+    checks = list(_checks(settings))
+    if as_json:
+        typer.echo(json.dumps({"checks": [asdict(check) for check in checks]}, indent=2))
+    else:
+        console = Console(soft_wrap=True)
+        for check in checks:
+            mark = "[green]ok[/green]     " if check.ok else "[red]missing[/red]"
+            console.print(f"{mark} {check.name}: ", end="")
+            console.print(check.found + (f" ({check.costs})" if check.costs else ""), markup=False)
+    if not all(check.ok for check in checks):
+        raise typer.Exit(code=1)
+
+
+def _checks(settings: Settings) -> Iterator[Check]:
+    yield _policy(settings)
+    yield _store(settings)
+    yield _engine()
+    yield _model(settings)
+    for url in settings.metrics_urls:
+        yield from _metrics(url)
+
+
+def _policy(settings: Settings) -> Check:
+    try:
+        policy = Policy.load(settings.policy_path)
+    except FlashVectorError as error:
+        return Check("policy", False, str(error), "nothing may be changed")
+    return Check("policy", True, f"enabled settings: {', '.join(sorted(policy.enabled))}")
+
+
+def _store(settings: Settings) -> Check:
+    where = settings.store_path or "in memory"
+    try:
+        open_store(settings.store_path).close()
+    except (FlashVectorError, SQLAlchemyError) as error:
+        return Check("store", False, str(error), "nothing may be changed")
+    return Check("store", True, str(where))
+
+
+def _engine() -> Check:
+    if compiled_by_default():
+        return Check("simulator", True, "compiled with numba")
+    return Check("simulator", True, "pure Python, numba is absent", "forecasts are about a hundred times slower")
+
+
+def _model(settings: Settings) -> Check:
+    if settings.llm_base_url is None:
+        return Check("planner", True, "search, no LLM configured")
+    try:
+        answer = httpx.get(f"{settings.llm_base_url.rstrip('/')}/models", timeout=5.0)
+    except httpx.HTTPError as error:
+        return Check("planner", False, f"{settings.llm_base_url}: {error}", "the search planner answers instead")
+    if answer.status_code != httpx.codes.OK:
+        found = f"{settings.llm_base_url} answered {answer.status_code}"
+        return Check("planner", False, found, "the search planner answers instead")
+    return Check("planner", True, f"llm at {settings.llm_base_url}")
+
+
+def _metrics(url: str) -> Iterator[Check]:
+    try:
+        snapshot = snapshot_from([url], interval_s=1.0)
+    except FlashVectorError as error:
+        yield Check(url, False, str(error), "nothing can be diagnosed")
+        return
+    yield Check(url, True, f"replicas: {', '.join(sorted(snapshot.replicas)) or 'none'}")
+    for item in snapshot.missing:
+        yield Check(f"{url} {item.signal}", True, f"absent on {item.target}: {item.reason}", item.costs)
