@@ -6,7 +6,9 @@ from agent.planner import Considered
 from agent.quoting import quoted
 from harness.action import Action, Forecast, Trust
 from harness.diagnosis import Diagnosis, Finding
+from harness.memory import Recalled
 from harness.objective import Slo
+from harness.record import Record, State
 from stack.setting import Value
 
 NOTHING = "none"
@@ -82,6 +84,30 @@ def forecast_text(forecast: Forecast | None) -> str:
 def considered_text(considered: Sequence[Considered]) -> str:
     """Candidates and what became of them, one a line."""
     lines = [f"{'ok' if c.kept else 'dropped'}: {action_text(c.action)}: {quoted(c.why)}" for c in considered]
+    return "\n".join(lines) or NOTHING
+
+
+def record_text(record: Record) -> str:
+    """A journaled change on one line: what, where it stands, how it ended, what was measured."""
+    measured = f"; measured {record.verification.measured}" if record.verification else ""
+    reason = f": {quoted(record.end_reason, 300)}" if record.end_reason else ""
+    return f"#{record.id} {action_text(record.action)} is {record.state.replace('_', ' ')}{reason}{measured}"
+
+
+def changes_text(records: Sequence[Record]) -> str:
+    """The newest changes, newest first."""
+    told = [record for record in reversed(records) if record.state is not State.DENIED]
+    return "\n".join(record_text(record) for record in told[:SHOWN]) or "No change was made or proposed."
+
+
+def recalled_text(recalled: Sequence[Recalled]) -> str:
+    """Episodes from similar situations, one a line."""
+    lines = [
+        f"{quoted(e.cause)} on {quoted(e.target)}: {e.setting} {value_text(e.before)} -> {value_text(e.after)} ended "
+        f"{e.ending.replace('_', ' ')} ({quoted(e.reason)}), weight {item.weight:.2f}"
+        for item in recalled
+        for e in (item.episode,)
+    ]
     return "\n".join(lines) or NOTHING
 
 

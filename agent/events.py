@@ -42,7 +42,7 @@ class Proposed:
 
     action: Action
     verdict: Verdict
-    approval_id: str | None
+    approval_id: int | None
 
 
 @dataclass(frozen=True)

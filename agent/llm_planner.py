@@ -1,6 +1,6 @@
 """The planner with a language model: it reads through skills and ends with one proposal or a reason for none."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
@@ -16,7 +16,7 @@ from agent.tools import proposals, skill_tools
 from agent.usage import Limits
 from harness.action import Action
 
-NUDGE = "End with exactly one call: a propose_ skill, not_tunable or no_change."
+NUDGE = "End with exactly one call: a skill that proposes, not_tunable or no_change."
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class LlmPlanner:
 
     model: BaseChatModel
     name: str = "llm"
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
     timeout_s: float = 30.0
 
     def plan(self, context: PlanContext) -> Plan:
@@ -86,4 +86,3 @@ def messages(context: PlanContext, limits: Limits) -> list[BaseMessage]:
         memory=context.memory or "none",
     )
     return [SystemMessage(prompts.render("system")), HumanMessage(plan)]
-

@@ -19,7 +19,7 @@ SEARCH_VALUES = "search_values"
 
 Number = Annotated[int, Field(ge=1, description="Number of the problem in the diagnosis, from 1.")]
 Reason = Annotated[str, Field(max_length=500, description="Why, in one sentence with the numbers that decided it.")]
-WhomToAsk = Annotated[str, Field(max_length=200, description="The team or person who can act, and what to ask of them.")]
+WhomToAsk = Annotated[str, Field(max_length=200, description="Who can act, and what to ask of them.")]
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ def quoted(text: object, limit: int = LONGEST) -> str:
     return plain if len(plain) <= limit else plain[: limit - 1] + "…"
 
 
-def shown(text: object, limit: int = 2000) -> str:
-    """A model's text for a person: lines kept, everything else as `quoted`."""
-    lines = (quoted(line, limit) for line in str(text).splitlines())
-    return "\n".join(lines)[:limit]
+def shown(piece: str) -> str:
+    """A piece of a model's text for a person: line ends stay, other control and markup characters go."""
+    return "\n".join(_MARKUP.sub("", _CONTROL.sub(" ", line)) for line in piece.split("\n"))

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from itertools import islice
 from time import monotonic
 
+from skills.candidates import candidates
+
 from agent.planner import Considered, Plan, PlanContext
 from agent.trend import needless
 from agent.usage import Usage
@@ -11,7 +13,6 @@ from agent.worth import enough, score_of
 from harness.action import Action
 from harness.diagnosis import Finding
 from harness.verdict import Ruling
-from skills.candidates import candidates
 
 MOST_CANDIDATES = 25
 """Forecasts per plan: about a quarter of a second of one core."""

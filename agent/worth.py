@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from harness.action import Action, Forecast, Predicted, Trust
 from harness.diagnosis import Finding
 from harness.policy import Pace
-from stack.setting import Effect
 
 LATENCY_WEIGHT = 0.1
 """A P99 that falls to nothing is worth as much as a tenth of all requests brought inside the SLO."""
 HARMLESS_SHARE = 0.005
 HARMLESS_LATENCY = 0.05
 SURE = 0.5
-"""Severity and confidence from which a finding alone justifies a repair that is predicted to do no harm."""
+"""Severity and confidence from which a finding alone justifies a repair that is not predicted to do harm."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +43,7 @@ def enough(action: Action, finding: Finding, pace: Pace) -> tuple[bool, str]:
     """Whether `action` is worth making for `finding`, and why or why not in a few words."""
     forecast, repair = action.forecast, finding.severity >= SURE and finding.confidence >= SURE
     if forecast is None or forecast.trust is Trust.DOUBTED:
-        protective = Effect.PROTECTS in action.certain_effects
-        return (repair and protective), "no forecast to trust" + (", but it protects" if protective else "")
+        return repair, "no forecast to trust" + (", the finding is sure" if repair else "")
     worth = worth_of(forecast)
     text = f"predicted gain {worth.share:+.1%} of requests inside the SLO, P99 {-worth.latency:+.0%}"
     quicker = worth.latency >= pace.latency_gain_min_ratio and worth.share >= 0

@@ -2,7 +2,6 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from stack import metric_names as names
@@ -10,10 +9,8 @@ from stack.bucket import Buckets
 from stack.errors import InputError
 from stack.metric_line import MetricLine, problem_with
 from stack.reading import Counter, Distribution, Gauge, Histogram, Reading
+from stack.replica_labels import Labels, identity_of, matches, replica_name
 from stack.setting import Value
-
-Labels = tuple[str, str, str]
-"""(instance or pod, model, engine); an empty part means that the series does not carry that label."""
 
 
 @dataclass
@@ -52,11 +49,11 @@ class EngineScrape:
         bare = _bare(line.name)
         if bare is None:
             return
-        raw = self._raw[_identity(line.labels)]
+        raw = self._raw[identity_of(line.labels)]
         if bare == names.CONFIGURATION:
             raw.configuration.update(_configuration(line.labels))
         elif bare.endswith("_created"):
-            raw.created_s.append(line.value)
+            raw.created_s += [line.value] if math.isfinite(line.value) else []
         elif self._is_sound(line, bare):
             _store(raw, bare, line)
 
@@ -76,7 +73,7 @@ class EngineScrape:
             problem = "is above 1, the largest possible share"
         if problem is None or not _is_read(bare):
             return problem is None
-        if self._strict and not (bare.endswith("_sum") and math.isnan(line.value)):
+        if self._strict:
             raise InputError(f"{line.place}: {line.name} {problem} ({line.value:g}); expected a number of at least 0")
         self._warnings.append(f"{line.place}: {line.name} {problem} ({line.value:g}) and was left out")
         return False
@@ -89,7 +86,7 @@ class EngineScrape:
         configuration: dict[str, Value] = {"model_name": labels[1]} if labels[1] else {}
         starts = list(raw.created_s)
         for other, facts in shared.items():
-            if _matches(other, labels):
+            if matches(other, labels):
                 configuration |= facts.configuration
                 starts += facts.created_s
         configuration |= raw.configuration
@@ -122,32 +119,10 @@ class EngineScrape:
         return found
 
 
-def replica_name(labels: Labels, all_labels: Iterable[Labels], given: str | None) -> str:
-    """The name of the replica with these labels: given, else its instance, else its model, with the engine's index.
-
-    The model is part of a named instance's replicas only where the instance serves several.
-    """
-    instance, model, engine = labels
-    others = [other for other in all_labels if other[0] == instance]
-    base = given or instance
-    if base:
-        parts = [base]
-        if len({other[1] for other in others}) > 1:
-            parts.append(model)
-        if len({other[2] for other in others}) > 1:
-            parts.append(engine)
-        return "/".join(parts)
-    return "/".join(part for part in (model, engine) if part) or "engine"
-
-
 def _bare(name: str) -> str | None:
     if name == names.PROCESS_START:
         return f"{name}_created"
     return name if name in _PROBE_NAMES else names.without_prefix(name)
-
-
-def _identity(labels: dict[str, str]) -> Labels:
-    return (labels.get("pod") or labels.get("instance", ""), labels.get("model_name", ""), labels.get("engine", ""))
 
 
 def _configuration(labels: dict[str, str]) -> dict[str, Value]:
@@ -181,15 +156,11 @@ def _store(raw: _Raw, bare: str, line: MetricLine) -> None:
         raw.values[bare] = raw.values.get(bare, 0.0) + line.value
 
 
-def _matches(partial: Labels, full: Labels) -> bool:
-    return all(not part or part == whole for part, whole in zip(partial, full, strict=True))
-
-
 def _placed(own: dict[Labels, _Raw]) -> tuple[dict[Labels, _Raw], dict[Labels, _Raw]]:
     """Give series without an engine label to the one replica they belong to; those that fit several are loose."""
     loose: dict[Labels, _Raw] = {}
     for labels in sorted(own, key=lambda parts: sum(map(bool, parts))):
-        fuller = [other for other in own if other != labels and _matches(labels, other)]
+        fuller = [other for other in own if other != labels and matches(labels, other)]
         if len(fuller) == 1:
             own[fuller[0]].values |= own.pop(labels).values
         elif fuller:

@@ -19,7 +19,7 @@ def readings_in(
         text: Prometheus text, with or without TYPE lines.
         source: file or address, for messages.
         time_s: when it was scraped, seconds since the epoch.
-        replica: the engine's name where the caller knows it; otherwise it comes from the labels.
+        replica: the engine's name where the caller knows it; an instance or pod label in the text goes before it.
         strict: refuse impossible values (a file); otherwise leave them out with a warning (a live stack).
 
     Raises:

@@ -27,6 +27,8 @@ def increase(before: Histogram, after: Histogram) -> Histogram | None:
 def merged(histograms: Iterable[Histogram]) -> Histogram | None:
     """All observations of several histograms with the same buckets; None when there are none or the buckets differ."""
     parts = tuple(histograms)
+    if len(parts) == 1:
+        return parts[0]
     if not parts or any(part.bounds != parts[0].bounds for part in parts):
         return None
     counts = tuple(map(sum, zip(*(part.cumulative for part in parts), strict=True)))

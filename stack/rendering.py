@@ -59,12 +59,8 @@ def _add_engine(page: _Page, reading: Reading) -> None:
         "instance": reading.replica,
         "model_name": str(reading.configuration.get("model_name", "model")),
     }
-    for gauge, wires in names.ENGINE_GAUGES.items():
-        if gauge in reading.gauges:
-            page.add(_ENGINE + wires[0], "gauge", labels, reading.gauges[gauge])
-    for gauge, name in names.PROBE_GAUGES.items():
-        if gauge in reading.gauges:
-            page.add(names.PROBE_PREFIX + name, "gauge", labels, reading.gauges[gauge])
+    for name, value in _engine_gauges(reading.gauges).items():
+        page.add(name, "gauge", labels, value)
     for counter, wires in names.ENGINE_COUNTERS.items():
         if counter in reading.counters:
             page.add(_ENGINE + wires[0], "counter", labels, reading.counters[counter])
@@ -72,10 +68,15 @@ def _add_engine(page: _Page, reading: Reading) -> None:
         if counter in reading.counters:
             reasoned = {**labels, names.FINISHED_REASON: reason}
             page.add(_ENGINE + names.FINISHED_REQUESTS, "counter", reasoned, reading.counters[counter])
-    for distribution, wires in names.ENGINE_HISTOGRAMS.items():
-        if distribution in reading.histograms:
-            _add_histogram(page, _ENGINE + wires[0], labels, reading.histograms[distribution])
+    for distribution, histogram in reading.histograms.items():
+        _add_histogram(page, _ENGINE + names.ENGINE_HISTOGRAMS[distribution][0], labels, histogram)
     _add_configuration(page, labels, reading.configuration)
+
+
+def _engine_gauges(gauges: Mapping[Gauge, float]) -> dict[str, float]:
+    wires = {gauge: _ENGINE + known[0] for gauge, known in names.ENGINE_GAUGES.items()}
+    wires |= {gauge: names.PROBE_PREFIX + name for gauge, name in names.PROBE_GAUGES.items()}
+    return {wires[gauge]: value for gauge, value in gauges.items() if gauge in wires}
 
 
 def _add_histogram(page: _Page, name: str, labels: Mapping[str, str], histogram: Histogram) -> None:
@@ -136,3 +137,5 @@ def _add_gateway(page: _Page, reading: Reading, at_servers: float) -> None:
     if Counter.ERRORS in reading.counters:
         failed = {**backend, "code": "5xx"}
         page.add(names.BACKEND_RESPONSES, "counter", failed, reading.counters[Counter.ERRORS])
+    if "gateway_started_s" in reading.configuration:
+        page.add(names.GATEWAY_START, "gauge", {}, float(reading.configuration["gateway_started_s"]))

@@ -30,6 +30,8 @@ class Signal(StrEnum):
     GENERATION_TOKENS = "generation_tokens"
     PROMPT_TOKENS_MEAN = "prompt_tokens_mean"
     OUTPUT_TOKENS_MEAN = "output_tokens_mean"
+    PROMPT_TOKENS_P95 = "prompt_tokens_p95"
+    OUTPUT_TOKENS_P95 = "output_tokens_p95"
     # KV and prefix cache
     KV_USAGE_RATIO = "kv_usage_ratio"
     PREEMPTIONS = "preemptions"
@@ -104,7 +106,7 @@ class Snapshot:
     Attributes:
         time_s: end of the window, seconds since the epoch (stack time); None for files that carry no time.
         window_s: length of the window; None when unknown, 0 for a single scrape.
-        scrapes: number of scrapes or log lines behind it, per replica at least.
+        scrapes: number of scrapes or log lines behind it, the fewest of any replica that has two or more; else 1 or 0.
         replicas: facts per replica.
         fleet: facts over all replicas: sums of counts, request-weighted means, quantiles of merged histograms.
         lifetime: values since process start from a single scrape; for claims about configuration, never about load.

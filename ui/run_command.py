@@ -58,14 +58,14 @@ def run(
     _cycle_until_end(session, minutes, console)
     episodes = session.episodes()
     result = {
-        "episodes": [episode_json(episode) for episode in episodes],
+        "episodes": [episode_json(episode, session.started_s) for episode in episodes],
         "metrics": plain(session.score()),
         "seed": seed,
     }
     if json_out is not None:
         json_out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     for episode in episodes:
-        console.print(episode_text(episode))
+        console.print(episode_text(episode, session.started_s))
     if not episodes:
         console.print("No change was made.")
 

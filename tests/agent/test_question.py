@@ -31,8 +31,20 @@ def test_kinds(text, kind):
         ("what would running_request_cap 64 on replica-12 do?", "running_request_cap", "replica-12", 64.0, False),
         ("What if tokens per step were 1024?", "tokens_per_step", FLEET, 1024.0, False),
         ("set the routing weight of replica-1 to 50", "routing_weight", "replica-1", 50.0, True),
-        ("switch routing policy to least outstanding tokens", "routing_policy", FLEET, "least_outstanding_tokens", True),
-        ("would routing policy least_connections on replica-1 help", "routing_policy", FLEET, "least_connections", False),
+        (
+            "switch routing policy to least outstanding tokens",
+            "routing_policy",
+            FLEET,
+            "least_outstanding_tokens",
+            True,
+        ),
+        (
+            "would routing policy least_connections on replica-1 help",
+            "routing_policy",
+            FLEET,
+            "least_connections",
+            False,
+        ),
         ("lower usable kv blocks ratio to 0.85", "usable_kv_blocks_ratio", FLEET, 0.85, True),
     ],
 )

@@ -1,0 +1,123 @@
+"""Everything one session works with, and the situation it makes of a snapshot for planners and the chat."""
+
+from dataclasses import dataclass
+
+from agent.account import recalled_text
+from agent.environment import environment_of
+from agent.persistence import Persistence
+from agent.planner import PlanContext
+from harness.action import Action
+from harness.diagnosis import Diagnosis
+from harness.execution import Executor
+from harness.forecast import Forecaster
+from harness.gate import check
+from harness.journal import Journal
+from harness.memory import Memory
+from harness.mode import Mode
+from harness.outcome import Ending
+from harness.policy import Policy
+from harness.record import ENDED, Record
+from harness.verdict import Verdict
+from skills.skill import PastEpisode, SkillContext
+from stack.clock import Clock
+from stack.errors import UnreachableError
+from stack.reader import StackReader
+from stack.snapshot import FLEET, Missing, Snapshot
+
+
+@dataclass(frozen=True, kw_only=True)
+class Desk:
+    """The parts of a session that do not change while it lives.
+
+    Attributes:
+        simulated: whether the stack is the simulated one, which needs no shadow record for `auto`.
+        window_s: length of a snapshot's window.
+    """
+
+    reader: StackReader
+    clock: Clock
+    journal: Journal
+    executor: Executor
+    forecaster: Forecaster
+    memory: Memory
+    policy: Policy
+    mode: Mode
+    simulated: bool
+    window_s: float
+
+    def look(self) -> tuple[Snapshot, str]:
+        """A snapshot, or an empty one and why nothing could be read: blind is a situation, not an exception."""
+        try:
+            return self.reader.snapshot(self.window_s), ""
+        except UnreachableError as error:
+            missing = Missing("all", FLEET, str(error), "nothing can be diagnosed or changed")
+            return Snapshot(self.clock.now_s(), None, 0, {}, {}, missing=(missing,)), str(error)
+
+    def skills(self, snapshot: Snapshot) -> SkillContext:
+        """What skills are given."""
+        return SkillContext(
+            snapshot=snapshot,
+            slo=self.policy.slo,
+            enabled=self.policy.enabled,
+            recall=lambda cause: self._recall(snapshot, cause),
+            forecast=lambda action: self.forecaster.forecast(action, snapshot),
+        )
+
+    def check(self, action: Action, snapshot: Snapshot, mode: Mode | None = None) -> Verdict:
+        """The gate's ruling now, in the session's mode unless another is given."""
+        return check(
+            action,
+            snapshot,
+            self.executor.history(),
+            self.policy,
+            mode=mode or self.mode,
+            now_s=self.clock.now_s(),
+            simulated=self.simulated,
+        )
+
+    def planning(self, snapshot: Snapshot, diagnosis: Diagnosis, persistence: Persistence) -> PlanContext:
+        """What a planner may look at."""
+        history = self.executor.history()
+        undone = {(p.setting, p.target, p.after) for p in history.past if p.ending is Ending.ROLLED_BACK}
+        return PlanContext(
+            diagnosis=diagnosis,
+            skills=self.skills(snapshot),
+            check=lambda action: self.check(action, snapshot),
+            forecast=lambda action: self.forecaster.forecast(action, snapshot),
+            persistence=persistence,
+            policy=self.policy,
+            undone=frozenset(undone),
+            memory=self._memory_text(snapshot),
+            mode=self.mode,
+        )
+
+    def _recall(self, snapshot: Snapshot, cause: str) -> tuple[PastEpisode, ...]:
+        now_s = self.clock.now_s()
+        recalled = self.memory.recall(environment_of(snapshot), now_s=now_s, cause=cause)
+        return tuple(
+            PastEpisode(
+                cause=item.episode.cause,
+                setting=item.episode.setting,
+                target=item.episode.target,
+                before=item.episode.before,
+                after=item.episode.after,
+                ending=item.episode.ending,
+                reason=item.episode.reason,
+                similarity_ratio=item.weight,
+                age_s=max(0.0, now_s - item.episode.time_s),
+            )
+            for item in recalled
+        )
+
+    def _memory_text(self, snapshot: Snapshot) -> str:
+        recalled = self.memory.recall(environment_of(snapshot), now_s=self.clock.now_s())
+        return recalled_text(recalled)
+
+    def remember(self, record: Record, snapshot: Snapshot) -> None:
+        """Store the episode of a change that has ended, and what was predicted beside what was measured.
+
+        What never wrote to the stack teaches nothing about it.
+        """
+        if record.state in ENDED and record.applied_s is not None:
+            self.memory.remember(record, environment_of(snapshot))
+            self.forecaster.record(record.action, record.verification)

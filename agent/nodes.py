@@ -1,0 +1,95 @@
+"""The stages of a cycle. A node may run again: what has an effect is guarded by a row of the journal."""
+
+from dataclasses import dataclass
+
+from skills.diagnose import diagnose
+
+from agent.desk import Desk
+from agent.planner import Plan, Planner
+from agent.state import CycleState
+from harness.mode import Mode
+from harness.record import IN_FLIGHT, State
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """One method a stage, in the order of the graph."""
+
+    desk: Desk
+    planner: Planner
+
+    def observe(self, state: CycleState) -> CycleState:
+        """Read the stack; what can't be read is said, not guessed."""
+        snapshot, blind = self.desk.look()
+        self.desk.forecaster.observe(snapshot)
+        return {"snapshot": snapshot, "blind": blind}
+
+    def diagnose(self, state: CycleState) -> CycleState:
+        """What is wrong, and for how long."""
+        diagnosis = diagnose(state["snapshot"], self.desk.skills(state["snapshot"]))
+        return {"diagnosis": diagnosis, "persistence": state["persistence"].after(diagnosis)}
+
+    def may_plan(self, state: CycleState) -> bool:
+        """Whether a new change may be thought of: nothing settles, nothing is frozen, and we are not blind."""
+        journal = self.desk.journal
+        return state["planning"] and not state["blind"] and not journal.records(IN_FLIGHT) and journal.frozen() is None
+
+    def plan(self, state: CycleState) -> CycleState:
+        """Choose one change, or none. While a question waits for a person no other is asked."""
+        waiting = self.desk.journal.records({State.AWAITING_APPROVAL, State.APPROVED})
+        if waiting and self.desk.mode is not Mode.AUTO:
+            return {"plan": Plan(planner=self.planner.name, reason=f"proposal {waiting[0].id} waits for its decision")}
+        context = self.desk.planning(state["snapshot"], state["diagnosis"], state["persistence"])
+        return {"plan": self.planner.plan(context)}
+
+    def gate(self, state: CycleState) -> CycleState:
+        """Rule on the planned change."""
+        action = state["plan"].action
+        if action is None:
+            raise ValueError("the gate was reached without an action")
+        return {"verdict": self.desk.check(action, state["snapshot"])}
+
+    def approve(self, state: CycleState) -> CycleState:
+        """Store proposal and verdict: denied, shadowed, waiting for a person, or approved in auto mode."""
+        action, policy = state["plan"].action, self.desk.policy
+        if action is None or self._asked_already(state):
+            return {}
+        proposal = self.desk.journal.propose(
+            action,
+            state["verdict"],
+            mode=self.desk.mode,
+            now_s=self.desk.clock.now_s(),
+            expiry_s=policy.approval_expiry_s,
+            key=state["key"],
+        )
+        return {"proposal": proposal}
+
+    def execute(self, state: CycleState) -> CycleState:
+        """Carry out what is approved, by whomever and whenever; the executor asks the gate once more."""
+        executor, approved = self.desk.executor, self.desk.journal.records({State.APPROVED})
+        if state["blind"] or self.desk.journal.records(IN_FLIGHT):
+            return {"executed": ()}
+        done = (executor.apply(r.id, mode=self.desk.mode, snapshot=state["snapshot"]) for r in approved[:1])
+        return {"executed": tuple(done)}
+
+    def verify(self, state: CycleState) -> CycleState:
+        """Look at every open change: undo, wait, or keep."""
+        return {"verified": self.desk.executor.supervise(None if state["blind"] else state["snapshot"])}
+
+    def remember(self, state: CycleState) -> CycleState:
+        """Store an episode for every change that ended in this cycle."""
+        for record in (*state.get("executed", ()), *state["verified"]):
+            self.desk.remember(record, state["snapshot"])
+        return {}
+
+    def _asked_already(self, state: CycleState) -> bool:
+        """Whether the same change waits for a person, or was recorded in shadow within its cooldown."""
+        action, now_s = state["plan"].action, self.desk.clock.now_s()
+        if action is None:
+            return False
+        cooldown_s = self.desk.policy.pace.cooldown_s[action.declaration.setting_class.value]
+        return any(
+            (record.action.setting, record.action.target) == (action.setting, action.target)
+            and (record.state is State.AWAITING_APPROVAL or now_s - record.proposed_s < cooldown_s)
+            for record in self.desk.journal.records({State.AWAITING_APPROVAL, State.SHADOWED, State.DENIED})
+        )

@@ -1,0 +1,113 @@
+"""What a session tells of one cycle."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from agent.account import action_text, record_text
+from agent.planner import Plan
+from agent.state import CycleState
+from harness.diagnosis import Diagnosis
+from harness.journal import Event, Journal
+from harness.record import IN_FLIGHT, Record, State
+from harness.verdict import Verdict
+from stack.snapshot import Signal, Snapshot
+
+SUMMARY = (
+    Signal.RUNNING,
+    Signal.WAITING,
+    Signal.GATEWAY_QUEUE,
+    Signal.KV_USAGE_RATIO,
+    Signal.PREFIX_HIT_RATIO,
+    Signal.TTFT_P99_S,
+    Signal.ITL_P99_S,
+    Signal.E2E_P99_S,
+    Signal.PREEMPTIONS,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CycleReport:
+    """One cycle, for people and for evals.
+
+    Attributes:
+        number: counted from 1.
+        snapshot, diagnosis: what was seen and what it means.
+        blind: why nothing could be read; empty when something could.
+        plan: None when no plan was made because a change settles, changes are frozen or we are blind.
+        verdict: the gate's ruling on the plan's action.
+        proposal: the row made of it.
+        changed: open changes, and those that ended in this cycle, as they are now.
+        events: lines the journal gained in this cycle.
+        stage: where the loop stands, in one or two words.
+    """
+
+    number: int
+    snapshot: Snapshot
+    diagnosis: Diagnosis
+    blind: str
+    plan: Plan | None
+    verdict: Verdict | None
+    proposal: Record | None
+    changed: tuple[Record, ...]
+    events: tuple[Event, ...]
+    stage: str
+
+    @property
+    def facts(self) -> Mapping[Signal, float]:
+        """The fleet's headline numbers that were measured."""
+        return {signal: value for signal in SUMMARY if (value := self.snapshot.value(signal)) is not None}
+
+    @property
+    def ended(self) -> tuple[Record, ...]:
+        """Changes that came to an end in this cycle."""
+        return tuple(record for record in self.changed if not record.is_open)
+
+    @property
+    def summary(self) -> str:
+        """The cycle in one line."""
+        if self.blind:
+            return f"blind: {self.blind}"
+        if self.ended:
+            return record_text(self.ended[-1])
+        if self.proposal is not None:
+            return record_text(self.proposal)
+        if self.changed:
+            return record_text(self.changed[-1])
+        if self.plan is not None and self.plan.action is not None:
+            return f"already proposed: {action_text(self.plan.action)}"
+        return self.plan.degraded or self.plan.reason if self.plan is not None else self.stage
+
+
+def report_of(number: int, state: CycleState, journal: Journal, seen: int) -> CycleReport:
+    """The report of the cycle that ended in `state`; `seen` is how many lines the journal had before it."""
+    touched = {record.id for record in (*state.get("executed", ()), *state["verified"])}
+    records = [record for record in journal.records() if record.is_open or record.id in touched]
+    changed = tuple(records)
+    proposal = state.get("proposal")
+    return CycleReport(
+        number=number,
+        snapshot=state["snapshot"],
+        diagnosis=state["diagnosis"],
+        blind=state["blind"],
+        plan=state.get("plan"),
+        verdict=state.get("verdict"),
+        proposal=None if proposal is None else journal.record(proposal.id),
+        changed=changed,
+        events=journal.events()[seen:],
+        stage=_stage(state, changed, journal),
+    )
+
+
+def _stage(state: CycleState, changed: tuple[Record, ...], journal: Journal) -> str:
+    standing = {record.state for record in changed}
+    if state["blind"]:
+        return "blind"
+    if journal.frozen() is not None:
+        return "frozen"
+    if standing & IN_FLIGHT:
+        return "settling"
+    if journal.records({State.AWAITING_APPROVAL}):
+        return "waiting for a decision"
+    if State.PROBATION in standing:
+        return "in probation"
+    return "healthy" if state["diagnosis"].healthy else "observing"

@@ -1,0 +1,181 @@
+"""The one door for user interfaces and evals: cycles, questions, decisions, stop."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import count
+from typing import TypeAlias
+from uuid import uuid4
+
+from skills.diagnose import diagnose
+
+from agent.account import changes_text
+from agent.chat import Chat, Exchange
+from agent.chat_context import ChatContext
+from agent.desk import Desk
+from agent.events import AnswerText, Event, Proposed
+from agent.graph import build_graph, run_cycle
+from agent.nodes import Nodes
+from agent.persistence import Persistence
+from agent.planner import Planner
+from agent.report import CycleReport, report_of
+from agent.state import CycleState
+from harness.action import Action
+from harness.approval import Decision, Edit
+from harness.mode import Mode
+from harness.record import Record, State
+from harness.verdict import Verdict
+
+__all__ = ["CycleReport", "Pending", "Session"]
+Score: TypeAlias = Callable[[], Mapping[str, object]]
+
+
+@dataclass(frozen=True)
+class Pending:
+    """A proposal that waits for a person.
+
+    Attributes:
+        id: what `Session.decide` wants.
+        expires_at: wall time, UTC, after which nobody can approve it any more.
+    """
+
+    id: int
+    action: Action
+    verdict: Verdict
+    expires_at: datetime
+
+
+class Session:
+    """One stack under care. Not for several threads at once: cycles, questions and decisions take turns."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        planner: Planner,
+        chat: Chat,
+        *,
+        cycle_s: float,
+        score: Score | None = None,
+    ) -> None:
+        self._desk, self._planner, self._chat = desk, planner, chat
+        self._cycle_s, self._score = cycle_s, score
+        self._graph = build_graph(Nodes(desk, planner))
+        self._name, self._numbers = uuid4().hex, count(1)
+        self._started_s = desk.clock.now_s()
+        self._persistence = Persistence()
+        self._exchanges: tuple[Exchange, ...] = ()
+        self._remember(desk.executor.recover())
+
+    @property
+    def started_s(self) -> float:
+        """Stack time at which the session began."""
+        return self._started_s
+
+    @property
+    def elapsed_s(self) -> float:
+        """Stack time since the session began."""
+        return self._desk.clock.now_s() - self._started_s
+
+    def cycle(self) -> CycleReport:
+        """Let one cycle's time pass, then observe, diagnose, plan, gate, approve, execute, verify and remember."""
+        self._desk.clock.sleep(self._cycle_s)
+        return self._turn(next(self._numbers), planning=True)
+
+    def finish(self) -> tuple[Record, ...]:
+        """Let open changes come to an end without planning new ones, and return all that have ended.
+
+        What has no verdict when the longest verification is over is undone.
+        """
+        plan = self._desk.policy.verification
+        until_s = self._desk.clock.now_s() + plan.settle_s + plan.longest_s + plan.blind_grace_s
+        while self._desk.journal.open_records() and self._desk.clock.now_s() < until_s:
+            self._desk.clock.sleep(self._cycle_s)
+            self._turn(next(self._numbers), planning=False)
+        self._remember(self._desk.executor.undo_open("the session ended before there was a verdict"))
+        return self.episodes()
+
+    def ask(self, text: str, by: str = "operator") -> Iterator[Event]:
+        """Events that answer `text`; a change it asks for waits for an approval."""
+        context = self._chat_context(by)
+        said = []
+        for event in self._chat.answer(text, context, self._exchanges):
+            if isinstance(event, AnswerText):
+                said.append(event.text)
+            yield event
+        self._exchanges = (*self._exchanges, Exchange(text, "".join(said)))
+
+    def pending(self) -> tuple[Pending, ...]:
+        """Proposals that wait for a person, oldest first."""
+        self._desk.journal.expire(now_s=self._desk.clock.now_s())
+        waiting = self._desk.journal.records({State.AWAITING_APPROVAL})
+        return tuple(Pending(r.id, r.action, r.verdict, r.expires_at) for r in waiting)
+
+    def decide(self, approval_id: int, decision: Decision) -> Record:
+        """Record a person's answer; an approved change is made in the next cycle, if the gate still allows it.
+
+        An edited value is another change: the gate rules on it here, on what is measured now.
+
+        Raises:
+            TransitionError: it was decided before, has expired, or does not exist.
+        """
+        journal, now_s = self._desk.journal, self._desk.clock.now_s()
+        if not isinstance(decision, Edit):
+            return journal.decide(approval_id, decision, now_s=now_s)
+        action = replace(journal.record(approval_id).action, after=decision.after, forecast=None)
+        verdict = self._desk.check(action, self._desk.look()[0], Mode.APPROVE)
+        return journal.edit(approval_id, decision, verdict, now_s=now_s, expiry_s=self._desk.policy.approval_expiry_s)
+
+    def propose(self, action: Action) -> Proposed:
+        """Put a change a person asked for before the gate; if it passes, it waits for an approval in every mode."""
+        mode = Mode.SHADOW if self._desk.mode is Mode.SHADOW else Mode.APPROVE
+        verdict = self._desk.check(action, self._desk.look()[0], mode)
+        record = self._desk.journal.propose(
+            action,
+            verdict,
+            mode=mode,
+            now_s=self._desk.clock.now_s(),
+            expiry_s=self._desk.policy.approval_expiry_s,
+        )
+        waits = record.state is State.AWAITING_APPROVAL
+        return Proposed(action, verdict, record.id if waits else None)
+
+    def episodes(self) -> tuple[Record, ...]:
+        """Changes that came to one of the four endings, oldest first."""
+        return self._desk.journal.ended()
+
+    def stop(self, by: str = "operator") -> tuple[Record, ...]:
+        """Halt all changes now and undo what is in flight. Only a person lifts it again."""
+        ended = self._desk.executor.stop(by=by)
+        self._remember(ended)
+        return ended
+
+    def score(self) -> Mapping[str, object]:
+        """What the requests of a simulated run got; empty for a stack that cannot tell."""
+        return {} if self._score is None else self._score()
+
+    def _turn(self, number: int, *, planning: bool) -> CycleReport:
+        seen = len(self._desk.journal.events())
+        start: CycleState = {
+            "key": f"{self._name}-{number}",
+            "persistence": self._persistence,
+            "planning": planning,
+        }
+        end = run_cycle(self._graph, start)
+        self._persistence = end["persistence"]
+        return report_of(number, end, self._desk.journal, seen)
+
+    def _chat_context(self, by: str) -> ChatContext:
+        snapshot, _ = self._desk.look()
+        self._desk.forecaster.observe(snapshot)
+        diagnosis = diagnose(snapshot, self._desk.skills(snapshot))
+        return ChatContext(
+            planning=self._desk.planning(snapshot, diagnosis, self._persistence),
+            changes=changes_text(self._desk.journal.records()),
+            propose=self.propose,
+            user=by,
+        )
+
+    def _remember(self, ended: tuple[Record, ...]) -> None:
+        snapshot, _ = self._desk.look()
+        for record in ended:
+            self._desk.remember(record, snapshot)

@@ -1,0 +1,111 @@
+"""The composition root: settings in, a session out. Beside harness.execution the only place that knows a control."""
+
+from uuid import uuid4
+
+from agent.chat import Chat
+from agent.desk import Desk
+from agent.llm_planner import LlmPlanner
+from agent.model import chat_model
+from agent.planner import Planner
+from agent.search_planner import SearchPlanner
+from agent.session import Score, Session
+from agent.settings import Settings
+from agent.simulated_run import SimulatedRun
+from agent.usage import Limits
+from harness.execution import Executor
+from harness.forecast import Forecaster
+from harness.journal import Journal
+from harness.memory import Memory
+from harness.policy import Policy
+from harness.store import open_store
+from stack.catalogue import SETTINGS
+from stack.clock import Clock
+from stack.control import StackControl
+from stack.reader import StackReader
+from stack.simulator.fleet import FleetSpec
+
+NO_LLM = "search, no LLM configured"
+
+
+def simulated_session(
+    settings: Settings,
+    *,
+    traffic: str = "steady",
+    load: float | None = None,
+    rate_scale: float | None = None,
+    faults: tuple[str, ...] = (),
+    model: str = FleetSpec.model,
+    gpu: str = FleetSpec.gpu,
+    replicas: int = FleetSpec.replicas,
+    minutes: float = 30.0,
+    seed: int = 0,
+) -> Session:
+    """A session on the simulated stack; see agent.simulated_run.SimulatedRun for the arguments.
+
+    A mistake costs nothing there, so every setting is enabled unless `settings` or a policy file names some.
+
+    Raises:
+        InputError: something in the settings or arguments is unusable.
+    """
+    policy = settings.policy()
+    if settings.enabled is None and settings.policy_path is None:
+        policy = policy.model_copy(update={"enabled": frozenset(setting.name for setting in SETTINGS)})
+    slo, plan = policy.slo, policy.verification
+    run = SimulatedRun(
+        traffic=traffic,
+        load=load,
+        rate_scale=rate_scale,
+        faults=faults,
+        fleet=FleetSpec(
+            model=model,
+            gpu=gpu,
+            replicas=replicas,
+            ttft_limit_s=slo.ttft_s,
+            ttft_limit_s_per_token=slo.ttft_s_per_prompt_token,
+        ),
+        minutes=minutes,
+        seed=seed,
+        slo=slo,
+        tail_s=plan.settle_s + plan.longest_s + plan.blind_grace_s,
+    )
+    stack = run.stack()
+    desk = _desk(settings, policy, stack.reader, stack.control, stack.clock, simulated=True)
+    return _session(settings, desk, score=lambda: run.score(stack.simulation))
+
+
+def _desk(
+    settings: Settings,
+    policy: Policy,
+    reader: StackReader,
+    control: StackControl,
+    clock: Clock,
+    *,
+    simulated: bool,
+) -> Desk:
+    store = open_store(settings.store_path)
+    # Virtual time begins anew with every run, so one run's past must not be another's.
+    journal = Journal(store, stack=f"simulated-{uuid4().hex[:12]}" if simulated else "stack")
+    window_s = settings.window_s
+    return Desk(
+        reader=reader,
+        clock=clock,
+        journal=journal,
+        executor=Executor(control, journal, policy, clock, reader, window_s=window_s, simulated=simulated),
+        forecaster=Forecaster(policy.slo),
+        memory=Memory(store),
+        policy=policy,
+        mode=settings.mode,
+        simulated=simulated,
+        window_s=window_s,
+    )
+
+
+def _session(settings: Settings, desk: Desk, *, score: Score | None = None) -> Session:
+    limits = Limits(settings.llm_calls, settings.llm_seconds, settings.llm_tokens)
+    speaker = "search" if settings.has_llm else NO_LLM
+    planner: Planner = SearchPlanner(speaker)
+    if settings.planner == "llm":
+        planner = LlmPlanner(chat_model(settings), limits=limits, timeout_s=settings.llm_timeout_s)
+    model = chat_model(settings) if settings.has_llm else None
+    chat = Chat(speaker, model, limits, settings.llm_timeout_s)
+    return Session(desk, planner, chat, cycle_s=settings.cycle_s, score=score)

@@ -1,0 +1,62 @@
+"""Rules about the change itself: is it a known, allowed, small enough step whose way back is known."""
+
+import math
+
+from harness.gate_case import Answer, Case, allow, deny, words
+from stack.catalogue import UNLIMITED
+from stack.setting import Scope, SettingClass
+from stack.snapshot import FLEET
+
+
+def enabled_setting(case: Case) -> Answer:
+    """Authority is given per setting, by name."""
+    if case.setting.setting_class is SettingClass.D:
+        return deny(f"{case.setting.name} is class D: never changed by the agent")
+    if case.setting.name not in case.policy.enabled:
+        return deny(
+            f"{case.setting.name} is not enabled; enabled are {', '.join(sorted(case.policy.enabled)) or 'none'}"
+        )
+    return allow(f"{case.setting.name} is enabled")
+
+
+def target_exists(case: Case) -> Answer:
+    """A change of something nobody sees cannot be judged."""
+    target, replicas = case.action.target, sorted(case.snapshot.replicas)
+    if case.setting.scope is Scope.POOL:
+        return (
+            allow("the pool") if target == FLEET else deny(f"{case.setting.name} applies to the pool, not to {target}")
+        )
+    if not replicas or (target != FLEET and target not in replicas):
+        return deny(f"no replica {target!r}; replicas seen are {', '.join(replicas) or 'none'}")
+    return allow(f"{target} is one of {len(replicas)} replicas" if target != FLEET else f"all {len(replicas)} replicas")
+
+
+def within_bounds(case: Case) -> Answer:
+    """The catalogue bounds every value, whoever asks."""
+    problem = case.setting.problem_with(case.action.after)
+    if problem:
+        return deny(problem)
+    if case.action.after == case.action.before:
+        return deny(f"{case.setting.name} already is {words(case.action.after)}")
+    return allow(f"{words(case.action.after)} {case.setting.unit} is within bounds")
+
+
+def step_size(case: Case) -> Answer:
+    """Small steps keep a mistake small. Putting a limit where none was is not a step from the stand-in for 'none'."""
+    before, after, ratio = case.action.before, case.action.after, case.setting.step_ratio
+    if isinstance(before, str) or isinstance(after, str) or ratio is None or before >= UNLIMITED:
+        return allow("any step is allowed")
+    step, longest = abs(after - before), max(ratio * abs(before), case.setting.step_min)
+    detail = f"step of {step:g} {case.setting.unit}, at most {longest:g} from {before:g}"
+    return allow(detail) if math.isfinite(step) and step <= longest else deny(detail)
+
+
+def undo_known(case: Case) -> Answer:
+    """The way back is the value in force; without it nothing is written."""
+    held = case.snapshot.settings.get(case.setting.name, {})
+    for target in case.targets:
+        if target not in held:
+            return deny(f"the value {case.setting.name} has on {target} was not read, so the way back is unknown")
+        if held[target] != case.action.before:
+            return deny(f"{target} holds {words(held[target])}, the proposal was made for {words(case.action.before)}")
+    return allow(f"undo writes {words(case.action.before)}") if case.targets else deny("nothing to write to")

@@ -1,0 +1,194 @@
+"""Before and after as series: which blocks belong to which level, and what they are compared with.
+
+Two methods. `controls`: the changed replica against untouched ones over the same minutes (difference in differences of
+logarithms). `load_adjusted`: the metric against its own past, with the load as covariate and no extrapolation.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp, log
+
+import numpy as np
+
+from harness.block import Block, Values
+from harness.goal import Goal
+from harness.metric import Metric, offered, output_tokens_mean
+from harness.objective import Slo
+from harness.verification_statistics import Floats, Interval, Series, level_change
+from stack.snapshot import FLEET, Signal
+
+CONTROLS_MIN = 2
+LOAD_RATIO_MAX = 1.25
+"""Controls are comparable while the changed replica's share of the load moves by no more than this factor."""
+ONSET_BLOCKS_MAX = 8
+ONSET_BLOCKS_MIN = 2
+ONSET_ALPHA = 0.001
+ONSET_POINT_MIN = {True: log(1.1), False: 0.05}
+BLOCKS_PER_COVARIATE = 5
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Blocks before and after a change, ready to be compared metric by metric.
+
+    Attributes:
+        before, after: in time order.
+        goal: where the change is looked for.
+        breaks_s: times at which the level before may have changed: earlier writes, and the onset of the trouble.
+        controls: names of untouched replicas; empty for the load-adjusted method.
+    """
+
+    before: tuple[Block, ...]
+    after: tuple[Block, ...]
+    goal: Goal
+    slo: Slo
+    breaks_s: tuple[float, ...] = ()
+    controls: tuple[str, ...] = ()
+
+    @property
+    def method(self) -> str:
+        """Name of the method."""
+        return "controls" if self.controls else "load_adjusted"
+
+    def change(self, metric: Metric, alpha: float) -> Interval | None:
+        """The metric's change of level, or None when it was not measured on both sides."""
+        series = self.series(metric)
+        return None if series is None else level_change(series, alpha)
+
+    def series(self, metric: Metric) -> Series | None:
+        """The metric over all blocks in which it was measured."""
+        blocks = self.before + self.after
+        values = [self._value(metric, block) for block in blocks]
+        used = [i for i, value in enumerate(values) if value is not None]
+        after_count = sum(i >= len(self.before) for i in used)
+        if not after_count or after_count == len(used):
+            return None
+        levels = np.array([self._level(i) for i in used])
+        regime = np.unique(levels, return_inverse=True)[1]
+        length_s = blocks[0].length_s
+        position = np.array([blocks[i].end_s for i in used]) / length_s
+        features = self._features([blocks[i] for i in used], int(regime[-1]) + 1)
+        return Series(np.array([values[i] for i in used], dtype=float), position, regime, features)
+
+    def level(self, metric: Metric, blocks: Sequence[Block]) -> float | None:
+        """The metric's plain mean over blocks, for people: geometric for what is compared as a ratio."""
+        raw = [v for b in blocks if (v := metric.of(b.of(self.goal.target), self.slo)) is not None]
+        if not raw:
+            return None
+        if metric.logarithmic:
+            return exp(sum(log(max(v, metric.floor)) for v in raw) / len(raw))
+        return sum(raw) / len(raw)
+
+    @property
+    def last_regime(self) -> tuple[Block, ...]:
+        """The blocks before the change that its effect is measured against."""
+        start_s = max((b for b in self.breaks_s if self.before and b <= self.before[-1].start_s), default=-1e300)
+        return tuple(block for block in self.before if block.start_s >= start_s)
+
+    def _level(self, index: int) -> int:
+        if index >= len(self.before):
+            return len(self.breaks_s) + 1
+        return sum(b <= self.before[index].start_s for b in self.breaks_s)
+
+    def _value(self, metric: Metric, block: Block) -> float | None:
+        treated = self._transformed(metric, block.of(self.goal.target))
+        if treated is None or not self.controls:
+            return treated
+        others = [self._transformed(metric, block.of(name)) for name in self.controls]
+        known = [value for value in others if value is not None]
+        return treated - sum(known) / len(known) if len(known) >= CONTROLS_MIN else None
+
+    def _transformed(self, metric: Metric, values: Values) -> float | None:
+        value = metric.of(values, self.slo)
+        if value is None or not metric.logarithmic:
+            return value
+        return log(max(value, metric.floor))
+
+    def _features(self, blocks: Sequence[Block], levels: int) -> Floats:
+        """Centred load features; only those known in every block, and no more than the blocks can carry."""
+        empty = np.zeros((len(blocks), 0))
+        if self.controls:
+            return empty
+        rows = [load_features(block.of(self.goal.target), block.length_s) for block in blocks]
+        most = max(0, (len(blocks) - levels) // BLOCKS_PER_COVARIATE)
+        columns: list[Floats] = []
+        for column in zip(*rows, strict=True):
+            if len(columns) < most and None not in column:
+                values = np.array(column, dtype=float)
+                if values.std() > 1e-3:
+                    columns.append(values - values.mean())
+        return np.column_stack(columns) if columns else empty
+
+
+def load_features(values: Values, length_s: float) -> tuple[float | None, float | None, float | None]:
+    """Logarithms of offered requests per second, prompt tokens and output tokens per request."""
+    arrived = offered(values)
+    prompt, output = values.get(Signal.PROMPT_TOKENS_MEAN), output_tokens_mean(values)
+    rate = None if arrived is None else log(max(arrived, 0.5) / length_s)
+    return rate, log(prompt) if prompt else None, log(output) if output else None
+
+
+def load_of(block: Block, target: str) -> float | None:
+    """Offered prompt tokens per second, or requests per second where the prompt length is not known."""
+    values = block.of(target)
+    arrived = offered(values)
+    return None if arrived is None else arrived / block.length_s * values.get(Signal.PROMPT_TOKENS_MEAN, 1.0)
+
+
+def comparable(before: Sequence[Block], after: Sequence[Block], target: str, margin: float) -> tuple[Block, ...]:
+    """The blocks after the change whose load had been seen before it, give or take `margin`."""
+    seen = [load for block in before if (load := load_of(block, target)) is not None]
+    if not seen:
+        return tuple(after)
+    low, high = min(seen) / (1 + margin), max(seen) * (1 + margin)
+    return tuple(b for b in after if (load := load_of(b, target)) is not None and low <= load <= high)
+
+
+def untouched(before: Sequence[Block], after: Sequence[Block], goal: Goal) -> tuple[str, ...]:
+    """Replicas that can serve as controls; empty when there are fewer than two or the load has shifted."""
+    if not goal.per_replica or goal.target == FLEET:
+        return ()
+    blocks = tuple(before) + tuple(after)
+    others = set.intersection(*(set(b.replicas) for b in blocks)) - {goal.target}
+    names = tuple(sorted(n for n in others if all(b.replicas[n].get(Signal.FINISHED, 0) > 0 for b in blocks)))
+    if len(names) < CONTROLS_MIN:
+        return ()
+    was, now = (_load_share(side, goal.target, names) for side in (before, after))
+    if was is None or now is None or not 1 / LOAD_RATIO_MAX <= now / was <= LOAD_RATIO_MAX:
+        return ()
+    return names
+
+
+def onset_s(comparison: Comparison, metric: Metric) -> float | None:
+    """When the metric's level last changed by itself before the change, if it clearly did.
+
+    A change is compared with the trouble it answers, not with the good time before it.
+    """
+    recent = comparison.last_regime
+    best: tuple[float, float] | None = None
+    for count in range(ONSET_BLOCKS_MIN, ONSET_BLOCKS_MAX + 1):
+        if len(recent) - count < ONSET_BLOCKS_MIN + 1:
+            break
+        trial = Comparison(
+            comparison.before[:-count],
+            comparison.before[-count:],
+            comparison.goal,
+            comparison.slo,
+            comparison.breaks_s,
+            comparison.controls,
+        )
+        change = trial.change(metric, ONSET_ALPHA)
+        if change is None or change.low <= 0 <= change.high:
+            continue
+        if abs(change.point) < ONSET_POINT_MIN[metric.logarithmic]:
+            continue
+        clarity = abs(change.point) / (change.high - change.low + 1e-12)
+        if best is None or clarity > best[0]:
+            best = (clarity, recent[-count].start_s)
+    return None if best is None else best[1]
+
+
+def _load_share(blocks: Sequence[Block], target: str, others: Sequence[str]) -> float | None:
+    own = sum(block.of(target).get(Signal.FINISHED, 0.0) for block in blocks)
+    rest = sum(block.of(name).get(Signal.FINISHED, 0.0) for block in blocks for name in others)
+    return own / rest if own and rest else None

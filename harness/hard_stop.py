@@ -1,0 +1,62 @@
+"""Hard stops: what ends a change at once, without statistics. Pure."""
+
+from collections.abc import Sequence
+
+from harness.block import Block
+from harness.comparison import LOAD_RATIO_MAX, load_of
+from harness.policy import Policy
+from stack.snapshot import FLEET, Signal, Snapshot
+
+ERRORS_MIN = 10.0
+KV_FULL_RATIO = 0.95
+
+
+def hard_stop(snapshot: Snapshot, before: Sequence[Block], targets: Sequence[str], policy: Policy) -> str | None:
+    """Why a change must be undone at once, in words; None when nothing speaks for it.
+
+    Args:
+        snapshot: the newest facts.
+        before: blocks before the change; what was as bad already is not held against it.
+        targets: replicas the change was written to.
+        policy: limits.
+    """
+    return _errors(snapshot, before, policy) or _down(snapshot, targets) or _pressure(snapshot, before, policy)
+
+
+def _errors(snapshot: Snapshot, before: Sequence[Block], policy: Policy) -> str | None:
+    errors, finished = (snapshot.value(s) for s in (Signal.ERRORS, Signal.FINISHED))
+    if errors is None or finished is None or errors < ERRORS_MIN:
+        return None
+    share = errors / max(1.0, errors + finished)
+    usual = max((_share(b) for b in before), default=0.0)
+    limit = max(policy.verification.hard_stop_error_ratio, 1.5 * usual)
+    return f"{share:.0%} of responses are errors, limit {limit:.0%}" if share > limit else None
+
+
+def _down(snapshot: Snapshot, targets: Sequence[str]) -> str | None:
+    down = [t for t in targets if t != FLEET and snapshot.value(Signal.UP, t) == 0]
+    return f"{', '.join(down)} went down after the change" if down else None
+
+
+def _pressure(snapshot: Snapshot, before: Sequence[Block], policy: Policy) -> str | None:
+    """TTFT far above its promise, or KV blocks exhausted, at a load that was carried before."""
+    block_loads = [load for b in before if (load := load_of(b, FLEET)) is not None]
+    rate, prompt = snapshot.per_s(Signal.ARRIVED), snapshot.value(Signal.PROMPT_TOKENS_MEAN)
+    if rate is not None and block_loads and rate * (prompt or 1.0) > LOAD_RATIO_MAX * max(block_loads):
+        return None
+    stop = policy.verification.hard_stop_slo_ratio
+    ttft_s = snapshot.value(Signal.TTFT_P95_S)
+    worst_s = max((b.fleet.get(Signal.TTFT_P95_S, 0.0) for b in before), default=0.0)
+    limit_s = max(stop * policy.slo.ttft_limit_s(prompt or 0.0), stop * worst_s)
+    if ttft_s is not None and ttft_s > limit_s:
+        return f"TTFT P95 is {ttft_s:.2f} s, limit {limit_s:.2f} s"
+    kv, preempted = snapshot.value(Signal.KV_USAGE_RATIO), snapshot.value(Signal.PREEMPTIONS)
+    usual = max((b.fleet.get(Signal.PREEMPTIONS, 0.0) for b in before), default=0.0)
+    if kv is not None and preempted is not None and kv >= KV_FULL_RATIO and preempted > max(ERRORS_MIN, 1.5 * usual):
+        return f"KV use is {kv:.2f} with {preempted:g} preemptions, {usual:g} at most before the change"
+    return None
+
+
+def _share(block: Block) -> float:
+    errors, finished = block.fleet.get(Signal.ERRORS, 0.0), block.fleet.get(Signal.FINISHED, 0.0)
+    return errors / max(1.0, errors + finished)

@@ -1,0 +1,79 @@
+"""What was done lately, as the gate sees it: plain data derived from the journal."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from harness.outcome import Ending
+from stack.setting import SettingClass, Value
+from stack.snapshot import FLEET
+
+HOUR_S = 3600.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Past:
+    """One action that wrote to the stack.
+
+    Attributes:
+        written_s: when its value was written.
+        touched_s: when it last wrote anything, its undo included.
+        settling: written, first look not yet taken (or not known to be written, or being undone).
+        in_probation: past its first look, not yet judged.
+    """
+
+    setting: str
+    target: str
+    setting_class: SettingClass
+    before: Value
+    after: Value
+    written_s: float
+    touched_s: float
+    settling: bool = False
+    in_probation: bool = False
+    ending: Ending | None = None
+
+    @property
+    def direction(self) -> int:
+        """Sign of the move; 0 for a choice."""
+        if isinstance(self.before, str) or isinstance(self.after, str):
+            return 0
+        return (self.after > self.before) - (self.after < self.before)
+
+    @property
+    def moved(self) -> bool:
+        """Whether the value it wrote is still what it left behind."""
+        return self.ending in (None, Ending.KEPT)
+
+
+@dataclass(frozen=True)
+class History:
+    """The stack's recent changes.
+
+    Attributes:
+        past: actions that wrote within the last hours, oldest first, and all open ones.
+        frozen: why all changes are halted; None when they are not.
+        watched_s: for how long the stack has been watched without a gap.
+    """
+
+    past: tuple[Past, ...] = ()
+    frozen: str | None = None
+    watched_s: float = 0.0
+
+    def on(self, setting: str, target: str) -> Iterator[Past]:
+        """Actions on the same setting whose target overlaps `target`, oldest first."""
+        return (p for p in self.past if p.setting == setting and (p.target == target or FLEET in (p.target, target)))
+
+    def since(self, time_s: float) -> Iterator[Past]:
+        """Actions written at or after `time_s`."""
+        return (p for p in self.past if p.written_s >= time_s)
+
+    def rollbacks(self, now_s: float) -> int:
+        """Actions undone within the last hour."""
+        return sum(p.ending is Ending.ROLLED_BACK and p.touched_s >= now_s - HOUR_S for p in self.past)
+
+    def reversal_times_s(self, setting: str, target: str) -> tuple[float, ...]:
+        """When the setting was moved against its previous move; undone moves do not count."""
+        moves = [p for p in self.on(setting, target) if p.moved and p.direction]
+        pairs = pairwise(moves)
+        return tuple(late.written_s for early, late in pairs if early.direction == -late.direction)

@@ -1,0 +1,1 @@
+"""Schema history of the journal's database, applied when it is opened."""

@@ -1,0 +1,84 @@
+"""How actions, verdicts and verifications are written in a row, and read from it."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, TypeAlias
+
+from sqlalchemy import RowMapping
+
+from harness.action import Action, Forecast, Predicted, Trust
+from harness.outcome import Measured, Verification
+from harness.record import Permit, Record, State, Step
+from harness.verdict import RuleResult, Ruling, Verdict
+from stack.layer import Layer
+
+Json: TypeAlias = dict[str, Any]
+
+
+def action_row(action: Action) -> Json:
+    """An action as JSON."""
+    return asdict(action)
+
+
+def action_from(row: Mapping[str, Any]) -> Action:
+    """An action from its JSON."""
+    forecast = row["forecast"]
+    return Action(
+        **{**row, "layer": Layer(row["layer"]), "forecast": None if forecast is None else _forecast(forecast)}
+    )
+
+
+def verdict_row(verdict: Verdict) -> list[Json]:
+    """A verdict as JSON."""
+    return [asdict(rule) for rule in verdict.rules]
+
+
+def verdict_from(rows: list[Json]) -> Verdict:
+    """A verdict from its JSON."""
+    return Verdict(tuple(RuleResult(row["rule"], Ruling(row["ruling"]), row["detail"]) for row in rows))
+
+
+def permit_row(permit: Permit) -> Json:
+    """A permit as JSON."""
+    return {"steps": [asdict(step) for step in permit.steps], "verdict": verdict_row(permit.verdict)}
+
+
+def verification_row(verification: Verification) -> Json:
+    """A verification as JSON."""
+    return asdict(verification)
+
+
+def verification_from(row: Mapping[str, Any]) -> Verification:
+    """A verification from its JSON."""
+    return Verification(**{**row, "measured": Measured(row["measured"])})
+
+
+def record_from(row: RowMapping) -> Record:
+    """A record from its row."""
+    permit, verification = row["permit"], row["verification"]
+    return Record(
+        id=row["id"],
+        action=action_from(row["proposal"]),
+        state=State(row["state"]),
+        verdict=verdict_from(row["verdict"]),
+        proposed_s=row["proposed_s"],
+        expires_at=row["expires_at"],
+        decided_by=row["decided_by"],
+        permit=None if permit is None else _permit(permit),
+        armed_s=row["armed_s"],
+        applied_s=row["applied_s"],
+        touched_s=row["touched_s"],
+        ended_s=row["ended_s"],
+        end_reason=row["end_reason"] or "",
+        holds=row["holds"],
+        verification=None if verification is None else verification_from(verification),
+    )
+
+
+def _forecast(row: Mapping[str, Any]) -> Forecast:
+    effects = {name: Predicted(**predicted) for name, predicted in row["effects"].items()}
+    return Forecast(row["horizon_s"], effects, Trust(row["trust"]), row["note"])
+
+
+def _permit(row: Mapping[str, Any]) -> Permit:
+    return Permit(tuple(Step(**step) for step in row["steps"]), verdict_from(row["verdict"]))

@@ -1,0 +1,125 @@
+"""The two rules operators ask for first, memory and latency, and the least gain worth a change."""
+
+from harness.evidence_rules import memory_replicas
+from harness.gate_case import Answer, Case, MissingInputError, allow, ask, deny
+from stack.setting import Effect
+from stack.snapshot import FLEET, Signal
+
+
+def memory_headroom(case: Case) -> Answer:
+    """KV use after the change stays below its watermark, and free device memory above its floor.
+
+    vLLM allocates the device when it starts, so the device's use alone says nothing about pressure.
+    """
+    if not case.raises_memory:
+        return allow("does not raise memory use")
+    limit = case.policy.memory.kv_usage_max_ratio
+    worst = max((_kv_after(case, replica) for replica in memory_replicas(case)), default=1.0)
+    predicted = case.trusted("kv_usage_p95_ratio")
+    if predicted is not None:
+        now = max((case.need(Signal.KV_USAGE_RATIO, r) for r in memory_replicas(case)), default=1.0)
+        worst = max(predicted.after, now)
+    detail = f"KV use {worst:.2f} predicted after the change, at most {limit:g}"
+    if not worst <= limit:
+        return deny(f"{detail}, and the change raises memory use")
+    short = _device_short(case)
+    return deny(short) if short else allow(f"{detail}; {_device_words(case)}")
+
+
+def latency_headroom(case: Case) -> Answer:
+    """Near its SLO, nothing may make end-to-end P99 worse."""
+    hot = _near_slo(case)
+    if not hot:
+        return allow(f"every P99 is below {case.policy.latency.slo_max_ratio:.0%} of its SLO")
+    predicted = case.trusted("e2e_p99_s")
+    if predicted is not None:
+        detail = f"{hot}; end-to-end P99 forecast {predicted.before:.2f} s to {predicted.after:.2f} s"
+        return deny(detail) if predicted.after > predicted.before else allow(detail)
+    if Effect.RAISES_LATENCY not in case.effects:
+        return allow(f"{hot}; the change does not raise latency by itself")
+    if Effect.RELIEVES_QUEUE in case.effects and case.queue > 0:
+        return allow(f"{hot}; it relieves a queue of {case.queue:g}")
+    return deny(f"{hot}, the change raises latency, and no trusted forecast says otherwise")
+
+
+def minimum_gain(case: Case) -> Answer:
+    """Every change costs trust and cache; one that gains next to nothing is not made."""
+    if case.protective:
+        return allow("a protective change needs no gain")
+    pace, share = case.policy.pace, case.trusted("slo_share")
+    if share is None:
+        if Effect.RELIEVES_QUEUE in case.effects and case.queue > 0:
+            return allow(f"no trusted forecast; it relieves a queue of {case.queue:g}")
+        return ask("no trusted forecast of the gain: a person decides")
+    gain, latency_gain = share.after - share.before, _latency_gain(case)
+    detail = (
+        f"predicted gain {gain:.3f} of requests inside the SLO (at least {pace.slo_share_gain_min_ratio:g}), "
+        f"latency {latency_gain:.0%} lower (at least {pace.latency_gain_min_ratio:.0%})"
+    )
+    steady = gain > -pace.slo_share_gain_min_ratio / 4
+    enough = gain >= pace.slo_share_gain_min_ratio or (steady and latency_gain >= pace.latency_gain_min_ratio)
+    return allow(detail) if enough else deny(detail)
+
+
+def _latency_gain(case: Case) -> float:
+    """Largest relative fall of a predicted latency that its 80 % interval confirms."""
+    gains = [0.0]
+    for name in ("e2e_p99_s", "ttft_p99_s", "itl_mean_s"):
+        predicted = case.trusted(name)
+        if predicted is not None and predicted.before > 0 and predicted.high < predicted.before:
+            gains.append(1.0 - predicted.after / predicted.before)
+    return max(gains)
+
+
+def _kv_after(case: Case, replica: str) -> float:
+    """Static estimate: KV use grows with the running requests, as far as there is a queue to run."""
+    use = case.need(Signal.KV_USAGE_RATIO, replica)
+    if case.removes_capacity:
+        count = len(case.snapshot.replicas)
+        return use * count / max(1, count - 1)
+    before, after = case.action.before, case.action.after
+    if isinstance(before, str) or isinstance(after, str) or before <= 0:
+        return use
+    running = max(1.0, case.need(Signal.RUNNING, replica))
+    gateway = (case.known(Signal.GATEWAY_QUEUE) or 0.0) / max(1, len(case.snapshot.replicas))
+    ready = (running + case.need(Signal.WAITING, replica) + gateway) / running
+    return use * max(1.0, min(after / before, ready))
+
+
+def _device_short(case: Case) -> str | None:
+    limits = case.policy.memory
+    for replica in memory_replicas(case):
+        free, total = (case.known(s, replica) for s in (Signal.DEVICE_FREE_BYTES, Signal.DEVICE_TOTAL_BYTES))
+        if free is None:
+            continue
+        floor = max(limits.device_free_min_bytes, limits.device_free_min_ratio * (total or 0.0))
+        if free < floor:
+            return f"{replica} has {free / 2**30:.2f} GiB of device memory free, at least {floor / 2**30:.2f} GiB"
+    return None
+
+
+def _device_words(case: Case) -> str:
+    seen = any(case.known(Signal.DEVICE_FREE_BYTES, replica) is not None for replica in memory_replicas(case))
+    return "device memory is above its floor" if seen else "device memory is not measured, judged by KV use alone"
+
+
+def _near_slo(case: Case) -> str | None:
+    """Which P99 is above its share of the SLO, in words.
+
+    Raises:
+        MissingInputError: no P99 was measured, so nobody can say.
+    """
+    slo, share = case.policy.slo, case.policy.latency.slo_max_ratio
+    limits = {
+        Signal.E2E_P99_S: slo.e2e_p99_s,
+        Signal.TTFT_P99_S: slo.ttft_limit_s(case.known(Signal.PROMPT_TOKENS_MEAN) or 0.0),
+        Signal.ITL_P99_S: slo.itl_s,
+    }
+    measured = {signal: case.known(signal, FLEET) for signal in limits}
+    if measured[Signal.TTFT_P99_S] is None and measured[Signal.E2E_P99_S] is None:
+        raise MissingInputError("neither TTFT nor end-to-end P99 was measured")
+    for signal, limit in limits.items():
+        value = measured[signal]
+        if value is not None and limit is not None and value > share * limit:
+            return f"{signal} {value:.3f} s is above {share:.0%} of its limit {limit:.3f} s"
+    return None

@@ -1,0 +1,174 @@
+"""The verdict on a change: better, worse, or nobody can say. Pure; looks at blocks, never at the stack."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import exp, log1p
+
+from harness.block import Block, joined
+from harness.comparison import Comparison, comparable, onset_s, untouched
+from harness.goal import Goal
+from harness.metric import METRICS, Metric
+from harness.outcome import Measured, Verification
+from harness.policy import Policy, VerificationPlan
+from harness.verification_statistics import Interval
+
+BLOCKS_BEFORE_MIN = 3
+BLOCKS_AFTER_MIN = 3
+EARLY_ALPHA = 0.002
+LATENCY_GUARDS = ("ttft_mean_s", "ttft_p99_s", "itl_mean_s", "itl_p99_s", "e2e_per_token_s")
+WORK_GUARDS = ("served_share", "error_share")
+"""A change that does less work is worse, whatever it does to latency."""
+
+
+@dataclass(frozen=True)
+class _Found:
+    metric: Metric
+    change: Interval
+    before: float
+    after: float
+
+    @property
+    def harm(self) -> Interval:
+        """The change with worse counted positive."""
+        c = self.change
+        return c if self.metric.lower_is_better else Interval(-c.point, -c.high, -c.low)
+
+    @property
+    def better(self) -> bool:
+        return self.harm.high < 0
+
+    def worse(self, margin: float) -> bool:
+        return self.harm.low > 0 and self.harm.point >= margin
+
+    @property
+    def words(self) -> str:
+        if not self.metric.logarithmic:
+            return f"{self.metric.name} {self.before:.3f} to {self.after:.3f} (change {_points(self.change)})"
+        ratio = exp(self.change.point) - 1
+        low, high = exp(self.change.low) - 1, exp(self.change.high) - 1
+        return f"{self.metric.name} {ratio:+.0%} at equal load ({low:+.0%} to {high:+.0%})"
+
+    def numbers(self) -> Mapping[str, float]:
+        if self.metric.logarithmic:
+            ratio, low, high = exp(self.change.point), exp(self.change.low), exp(self.change.high)
+        else:
+            base = max(self.before, 1e-9)
+            ratio, low, high = ((base + d) / base for d in (self.change.point, self.change.low, self.change.high))
+        return {"before": self.before, "after": self.after, "ratio": ratio, "low": low, "high": high}
+
+
+def verify(
+    before: Sequence[Block],
+    after: Sequence[Block],
+    goal: Goal,
+    policy: Policy,
+    *,
+    breaks_s: Sequence[float] = (),
+    early: bool = False,
+) -> Verification:
+    """Judge a change by the blocks before it and after it settled.
+
+    Args:
+        before: blocks that ended before the change, oldest first.
+        after: blocks that began after it had settled.
+        goal: what must improve, and where.
+        policy: SLO, windows, margins and the total error over all looks.
+        breaks_s: times of earlier changes inside `before`; each side of one has a level of its own.
+        early: only ask whether it is so harmful that it must be undone before the first regular look.
+    """
+    plan = policy.verification
+    old, new = joined(before, plan.block_s), joined(after, plan.block_s)
+    window_s = sum(block.length_s for block in new)
+    if not new or len(old) < BLOCKS_BEFORE_MIN:
+        reason = f"{len(old)} blocks before and {len(new)} after the change could be measured"
+        return Verification(Measured.UNMEASURED, reason, window_s=window_s)
+    comparison = _compare(old, new, goal, policy, breaks_s)
+    if len(comparison.after) * 2 < len(new) or (not early and len(comparison.after) < BLOCKS_AFTER_MIN):
+        reason = f"only {len(comparison.after)} of {len(new)} blocks had a load that was seen before the change"
+        return Verification(Measured.INCONCLUSIVE, reason, method=comparison.method, window_s=window_s)
+    alpha = EARLY_ALPHA if early else 2 * plan.alpha_ratio / len(plan.looks_s)
+    found = _found(comparison, (*goal.metrics, *LATENCY_GUARDS, *WORK_GUARDS), alpha)
+    measured, reason = _early(found, goal, plan) if early else _judged(found, goal, policy, comparison)
+    metrics = {name: item.numbers() for name, item in found.items()}
+    return Verification(measured, reason, metrics, comparison.method, window_s)
+
+
+def _compare(
+    old: tuple[Block, ...], new: tuple[Block, ...], goal: Goal, policy: Policy, breaks_s: Sequence[float]
+) -> Comparison:
+    controls = untouched(old, new, goal)
+    seen = new if controls else comparable(old, new, goal.target, policy.verification.extrapolation_ratio)
+    usable = tuple(b for b in sorted(breaks_s) if sum(block.start_s >= b for block in old) >= 2)
+    comparison = Comparison(old, seen, goal, policy.slo, usable, controls)
+    for name in goal.metrics:
+        onset = onset_s(comparison, METRICS[name])
+        if onset is not None:
+            return replace(comparison, breaks_s=(*(b for b in usable if b < onset), onset))
+    return comparison
+
+
+def _found(comparison: Comparison, names: Sequence[str], alpha: float) -> dict[str, _Found]:
+    found: dict[str, _Found] = {}
+    for name in dict.fromkeys(names):
+        metric = METRICS[name]
+        change = comparison.change(metric, alpha)
+        was, now = (comparison.level(metric, side) for side in (comparison.last_regime, comparison.after))
+        if change is not None and was is not None and now is not None:
+            found[name] = _Found(metric, change, was, now)
+    return found
+
+
+def _early(found: Mapping[str, _Found], goal: Goal, plan: VerificationPlan) -> tuple[Measured, str]:
+    for name in (*goal.metrics, "e2e_per_token_s"):
+        item = found.get(name)
+        limit = log1p(plan.early_harm_ratio) if item and item.metric.logarithmic else 0.2
+        if item is not None and item.worse(limit):
+            return Measured.WORSE, f"{item.words}: far worse already"
+    return Measured.INCONCLUSIVE, "no sign of great harm yet"
+
+
+def _judged(found: Mapping[str, _Found], goal: Goal, policy: Policy, comparison: Comparison) -> tuple[Measured, str]:
+    plan = policy.verification
+    for name in WORK_GUARDS:
+        item = found.get(name)
+        margin = plan.error_margin_ratio if name == "error_share" else plan.goodput_margin_ratio
+        if item is not None and item.worse(margin) and not (goal.sheds and name == "served_share"):
+            return Measured.WORSE, f"{item.words}: less work is done"
+    goals = [found[name] for name in goal.metrics if name in found]
+    if not goals:
+        return Measured.UNMEASURED, f"none of {', '.join(goal.metrics)} was measured on both sides"
+    gains = [item for item in goals if item.better]
+    harms = [item for item in _harms(found, goal, policy) if _counts(item, bool(gains), policy, comparison)]
+    if harms:
+        return Measured.WORSE, "; ".join(item.words for item in harms)
+    if gains:
+        return Measured.IMPROVED, "; ".join(item.words for item in gains)
+    return Measured.INCONCLUSIVE, "no clear effect: " + "; ".join(item.words for item in goals)
+
+
+def _harms(found: Mapping[str, _Found], goal: Goal, policy: Policy) -> list[_Found]:
+    plan = policy.verification
+    names = dict.fromkeys((*goal.metrics, *LATENCY_GUARDS))
+    return [
+        found[name]
+        for name in names
+        if name in found
+        and found[name].worse(log1p(plan.harm_margin_ratio) if METRICS[name].logarithmic else plan.goodput_margin_ratio)
+    ]
+
+
+def _counts(item: _Found, gained: bool, policy: Policy, comparison: Comparison) -> bool:
+    """Whether a harm decides.
+
+    Token times may rise when a queue is relieved. With a gain end to end that is a trade as long as the figure stays
+    well inside its promise; for what nothing is promised about, and without a gain, it is harm.
+    """
+    limits = [item.metric.limit(block.of(comparison.goal.target), policy.slo) for block in comparison.after]
+    known = [limit for limit in limits if limit is not None]
+    if not gained or not known:
+        return True
+    return item.after > policy.latency.slo_max_ratio * min(known)
+
+
+def _points(change: Interval) -> str:
+    return f"{change.point:+.3f}, {change.low:+.3f} to {change.high:+.3f}"

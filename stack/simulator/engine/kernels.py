@@ -1,0 +1,106 @@
+"""The kernels, as plain Python or compiled by numba from the same source, with the same results."""
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import FunctionType, ModuleType
+
+from stack.simulator.engine import (
+    interpolation,
+    lanes,
+    layout,
+    leaving,
+    meter,
+    prefix_cache,
+    routing,
+    run,
+    scheduling,
+    step,
+)
+from stack.simulator.engine.layout import Tables, World
+
+_MODULES = (interpolation, meter, lanes, prefix_cache, leaving, scheduling, step, routing, run)
+"""In the order of their imports: a function is compiled after those it calls."""
+
+
+_ENTRIES = ("advance", "lose", "resize", "begin_restart", "end_restart")
+"""Functions that Python calls; the others need no wrapper for it, which halves the time to compile."""
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """What the simulation calls; see the functions of the same names."""
+
+    advance: Callable[[World, Tables, float], None]
+    lose: Callable[[World, int, float], None]
+    resize: Callable[[World, int], None]
+    begin_restart: Callable[[World, int, float], None]
+    end_restart: Callable[[World, int], None]
+
+
+PLAIN = Kernels(run.advance, run.lose, prefix_cache.resize, run.begin_restart, run.end_restart)
+
+
+def available() -> bool:
+    """Whether numba can be imported."""
+    try:
+        import numba  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def kernels(compiled: bool | None) -> Kernels:
+    """Compiled kernels, plain ones, or with None whatever this machine has."""
+    if compiled is None:
+        compiled = available()
+    return _compiled() if compiled else PLAIN
+
+
+@cache
+def _compiled() -> Kernels:
+    """Every kernel with its callees replaced by compiled ones; machine code is kept on disk between processes."""
+    import numba
+
+    done: dict[str, Callable[..., object]] = {}
+    with _cache_folder(numba.config):
+        for module in _MODULES:
+            scope = {**vars(module), **done}
+            for name, function in _functions(module):
+                clone = FunctionType(function.__code__, scope, name, function.__defaults__)
+                clone.__module__, clone.__qualname__ = function.__module__, name
+                inner = name not in _ENTRIES
+                compiled = numba.njit(
+                    cache=True, error_model="numpy", no_cpython_wrapper=inner, no_cfunc_wrapper=inner
+                )
+                scope[name] = done[name] = compiled(clone)
+    return Kernels(*(done[name] for name in _ENTRIES))  # type: ignore[arg-type]
+
+
+def _functions(module: ModuleType) -> Iterator[tuple[str, FunctionType]]:
+    for name, value in vars(module).items():
+        if isinstance(value, FunctionType) and value.__module__ == module.__name__:
+            yield name, value
+
+
+@contextmanager
+def _cache_folder(config: ModuleType) -> Iterator[None]:
+    """Point numba's cache at a folder named after all kernel sources.
+
+    Numba looks only at a function's own file to tell whether its cached code is stale, not at those of its callees.
+    """
+    sources = b"".join(Path(str(module.__file__)).read_bytes() for module in (layout, *_MODULES))
+    folder = Path(__file__).parent / "__pycache__"
+    if not os.access(folder.parent, os.W_OK):
+        folder = Path.home() / ".cache" / "flashvector"
+    folder /= f"kernels-{hashlib.sha256(sources).hexdigest()[:16]}"
+    before = config.CACHE_DIR
+    config.CACHE_DIR = str(folder)
+    try:
+        yield
+    finally:
+        config.CACHE_DIR = before

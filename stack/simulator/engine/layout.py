@@ -1,0 +1,150 @@
+"""Where each number of the simulation's state lives: column names of its tables, and the tables together.
+
+Tables, not objects, because numba compiles array access to single instructions and a copy of the whole state is a
+copy of a dozen arrays. Times are seconds of virtual time, lengths are tokens, memory is KV blocks.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+SmallInts = NDArray[np.int32]
+Floats = NDArray[np.float64]
+
+# request: integers
+PROMPT, OUTPUT, IS_BATCH, SESSION, CHAIN_AT, CHAIN_LENGTH = 0, 1, 2, 3, 4, 5
+STATUS, REPLICA, COMPUTED, GENERATED, BLOCKS, SHARED_CHUNKS, SENT_TOKENS, NEXT = 6, 7, 8, 9, 10, 11, 12, 13
+REQUEST_COLUMNS = 14
+
+# request: times; negative = not yet
+ARRIVED_S, SENT_S, SCHEDULED_S, FIRST_S, LAST_S, DONE_S, SEEN_S = 0, 1, 2, 3, 4, 5, 6
+"""SEEN_S is when the client sees the first token; FIRST_S when the engine has produced it."""
+TIME_COLUMNS = 7
+
+# request: status
+COMING, AT_GATEWAY, WAITING, RUNNING, FINISHED, SHED, LOST, REJECTED = 0, 1, 2, 3, 4, 5, 6, 7
+"""REJECTED: can never fit into the KV blocks. LOST: its replica died after the first token."""
+
+# replica: integers
+N_RUNNING, N_WAITING, FREE_BLOCKS, USABLE_BLOCKS, UNUSED_CHUNKS, IN_FLIGHT, BATCH_IN_FLIGHT = 0, 1, 2, 3, 4, 5, 6
+OUTSTANDING_TOKENS, PHASE, TOTAL_BLOCKS, NEXT_TOTAL_BLOCKS, RESTARTS, STEPS = 7, 8, 9, 10, 11, 12
+REPLICA_COLUMNS = 13
+"""FREE_BLOCKS counts cached chunks nobody uses (UNUSED_CHUNKS) as free: they are evicted when the room is needed."""
+
+# replica: phase
+READY, DRAINING, RESTARTING, DOWN = 0, 1, 2, 3
+
+# replica: reals
+CLOCK_S, STEP_START_S, READY_AT_S, BUSY_S = 0, 1, 2, 3
+HARDWARE_SCALE, WORKER_SCALE, STEP_MS, SEQUENCE_MS, ATTENTION_SCALE = 4, 5, 6, 7, 8
+NEXT_STEP_MS, NEXT_ATTENTION_SCALE = 9, 10
+REPLICA_REALS = 11
+"""HARDWARE_SCALE survives a restart, WORKER_SCALE does not; NEXT_* take effect at the end of a restart."""
+
+# settings of a replica
+WEIGHT, DRAINED, CONCURRENCY_CAP, RUNNING_CAP, STEP_TOKENS_LIMIT, LONG_PREFILL, USABLE_RATIO = 0, 1, 2, 3, 4, 5, 6
+REPLICA_SETTINGS = 7
+
+# settings of the pool
+POLICY, QUEUE_LIMIT, DEADLINE_RATIO, PRIORITY, BATCH_CAP = 0, 1, 2, 3, 4
+POOL_SETTINGS = 5
+ROUND_ROBIN, LEAST_CONNECTIONS, LEAST_TOKENS, SESSION_HASH, PREFIX_AWARE = 0, 1, 2, 3, 4
+FCFS, BY_CLASS, SHORT_FIRST, CLASS_SHORT_FIRST = 0, 1, 2, 3
+
+# constants of a run
+TTFT_LIMIT_S, TTFT_LIMIT_PER_TOKEN_S, BATCH_LIMIT_S, SCRAPE_S, RESTART_S, FRONTEND_S, ASYNC_LAG, CHUNK_TOKENS = (
+    0, 1, 2, 3, 4, 5, 6, 7,
+)  # fmt: skip
+PIN_SHARE, PIN_REPLICA, BUFFERED, SHORT_TOKENS, LOAD_BOUND, REUSE_LOST, METRICS_FROZEN = 8, 9, 10, 11, 12, 13, 14
+CONSTANTS = 15
+"""From PIN_SHARE to METRICS_FROZEN without SHORT_TOKENS and LOAD_BOUND: faults that only the kernels can act out."""
+
+# progress of the run: integers and times
+NEXT_ARRIVAL, ROTATION, MUST_PUMP, SCRAPES = 0, 1, 2, 3
+CURSORS = 4
+NOW_S, NEXT_SCRAPE_S = 0, 1
+CLOCKS = 2
+
+# what the gateway believes of a replica: own credit, and engine facts as of its last scrape plus what it sent since
+CREDIT, SEEN_TOKENS, SEEN_WAITING = 0, 1, 2
+BELIEFS = 3
+
+# queue: columns of (replica or gateway, lane)
+HEAD, TAIL, COUNT = 0, 1, 2
+LANES = 4
+"""Lane = 2 if batch, plus 1 if the prompt is long."""
+
+# prefix cache: columns of (replica, chunk); one further row per replica is the sentinel of the LRU list
+RESIDENT, REFERENCES, NEWER, OLDER, HITS, DEPTH, BEFORE, CHANGED_IN, SENT_IN = 0, 1, 2, 3, 4, 5, 6, 7, 8
+CACHE_COLUMNS = 9
+"""HITS and DEPTH are kept at a chain's first chunk. The last three tell what the gateway believes: RESIDENT as it was
+BEFORE the change in scrape interval CHANGED_IN, and that it sent the chunk itself in interval SENT_IN."""
+
+BLOCK = 16
+"""Tokens per KV block."""
+
+# meters: histograms, then counters; row of the gateway is the last
+(H_TTFT, H_ITL, H_E2E, H_QUEUE, H_PREFILL, H_DECODE, H_PROMPT, H_OUTPUT, H_STEP) = (0, 1, 2, 3, 4, 5, 6, 7, 8)
+HISTOGRAMS = 9
+(C_PREEMPTIONS, C_PROMPT, C_GENERATION, C_QUERIED, C_HIT, C_FINISHED, C_ABORTED, C_ERRORS, C_SHED, C_ARRIVED) = (
+    0, 1, 2, 3, 4, 5, 6, 7, 8, 9,
+)  # fmt: skip
+COUNTERS = 10
+
+
+class Tables(NamedTuple):
+    """Step times in milliseconds over their grids, ascending."""
+
+    tokens: Floats
+    context_ms: Floats
+    batches: Floats
+    generation_ms: Floats
+    contexts: Floats
+    decode_attention_ms: Floats
+    chunks: Floats
+    cached: Floats
+    prefill_attention_ms: Floats
+
+
+class World(NamedTuple):
+    """The whole state of a simulation. Copying every array but `chain`, `bounds` and the tables forks it.
+
+    Attributes:
+        request: (requests, REQUEST_COLUMNS).
+        time_s: (requests, TIME_COLUMNS).
+        chain: chunk ids of all requests, one after another.
+        replica, real: (replicas, ...).
+        running: (replicas, most running) request indices in the order in which they were admitted.
+        granted: scratch, tokens granted to each running request in this step.
+        queue: (replicas + 1, LANES, 3); the last row is the gateway's.
+        cache: (replicas, chunks + 1, CACHE_COLUMNS).
+        belief: (replicas, BELIEFS).
+        replica_setting, pool_setting, constant: settings in force and constants of the run.
+        cursor, clock_s: progress of the run.
+        bucket: (replicas + 1, HISTOGRAMS, buckets) counts, not cumulative.
+        total: (replicas + 1, HISTOGRAMS) sums of observations.
+        counter: (replicas + 1, COUNTERS).
+        bounds: (HISTOGRAMS, buckets) upper bounds, padded with infinity.
+    """
+
+    request: Ints
+    time_s: Floats
+    chain: Ints
+    replica: Ints
+    real: Floats
+    running: Ints
+    granted: Ints
+    queue: Ints
+    cache: SmallInts
+    belief: Floats
+    replica_setting: Floats
+    pool_setting: Floats
+    constant: Floats
+    cursor: Ints
+    clock_s: Floats
+    bucket: Ints
+    total: Floats
+    counter: Ints
+    bounds: Floats

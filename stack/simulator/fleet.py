@@ -1,0 +1,52 @@
+"""The fleet to simulate: how many replicas of which engine on which hardware."""
+
+from dataclasses import dataclass
+
+from stack.errors import InputError
+from stack.simulator.hardware import kv_blocks
+from stack.simulator.step_times import PROFILES
+
+
+@dataclass(frozen=True, kw_only=True)
+class FleetSpec:
+    """Facts an operator knows of the own fleet.
+
+    Attributes:
+        tensor_parallel: GPUs per replica.
+        kv_blocks: KV blocks per replica; None derives them from memory and weights (see `hardware.kv_blocks`).
+        profile: engine generation, for the host overhead.
+        ttft_limit_s, ttft_limit_s_per_token: the limit that the gateway's deadline shedding refers to.
+        batch_limit_s: the same for batch requests.
+        router_scrape_s: how often the gateway reads the engines.
+        restart_s: time from a drained replica's stop to its first request; an assumption for a warm model cache.
+    """
+
+    model: str = "llama-3.1-8b"
+    gpu: str = "h100"
+    tensor_parallel: int = 1
+    replicas: int = 4
+    kv_blocks: int | None = None
+    profile: str = "vllm-0.18"
+    ttft_limit_s: float = 1.0
+    ttft_limit_s_per_token: float = 1e-4
+    batch_limit_s: float = 240.0
+    router_scrape_s: float = 1.0
+    restart_s: float = 60.0
+
+    def __post_init__(self) -> None:
+        if self.replicas < 1:
+            raise InputError(f"a fleet needs at least one replica, not {self.replicas}")
+        if self.profile not in PROFILES:
+            raise InputError(f"no engine profile {self.profile!r}; there are {', '.join(PROFILES)}")
+        if self.kv_blocks is not None and self.kv_blocks < 1:
+            raise InputError(f"kv_blocks must be at least 1, not {self.kv_blocks}")
+
+    @property
+    def blocks_per_replica(self) -> int:
+        """KV blocks of one replica with bf16 KV values."""
+        return self.kv_blocks or kv_blocks(self.model, self.gpu, self.tensor_parallel)
+
+    @property
+    def replica_names(self) -> tuple[str, ...]:
+        """Targets of replica settings."""
+        return tuple(f"replica-{index}" for index in range(self.replicas))

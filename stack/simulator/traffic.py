@@ -1,0 +1,112 @@
+"""Traffic: who asks when, for how much; prompts share prefixes as chains of chunk ids."""
+
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stack.errors import InputError
+
+CHUNK_TOKENS = 512
+"""Tokens per prefix chunk, as in the public Mooncake trace."""
+
+
+@dataclass(frozen=True, eq=False)
+class Traffic:
+    """Requests in order of arrival, one array per attribute.
+
+    Attributes:
+        arrival_s: seconds since the start, ascending.
+        prompt_tokens, output_tokens: at least 1 each.
+        is_batch: whether the request may wait.
+        session: non-negative id that a gateway may hash, -1 for none.
+        chain_start, chain_length: the request's part of `chains`.
+        chains: chunk ids; a chunk's id stands for its tokens and all before them.
+    """
+
+    arrival_s: NDArray[np.float64]
+    prompt_tokens: NDArray[np.int64]
+    output_tokens: NDArray[np.int64]
+    is_batch: NDArray[np.bool_]
+    session: NDArray[np.int64]
+    chain_start: NDArray[np.int64]
+    chain_length: NDArray[np.int64]
+    chains: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        _check(self)
+        for field in fields(self):
+            getattr(self, field.name).setflags(write=False)
+
+    def __len__(self) -> int:
+        return len(self.arrival_s)
+
+    @property
+    def duration_s(self) -> float:
+        """Time of the last arrival."""
+        return float(self.arrival_s[-1]) if len(self) else 0.0
+
+    @property
+    def chunks(self) -> int:
+        """One more than the highest chunk id."""
+        return int(self.chains.max()) + 1 if len(self.chains) else 0
+
+    def between(self, from_s: float, to_s: float) -> "Traffic":
+        """The requests that arrive in [from_s, to_s), counted from `from_s`."""
+        first, last = np.searchsorted(self.arrival_s, [from_s, to_s])
+        index = np.arange(first, last)
+        return self.take(index, self.arrival_s[index] - from_s)
+
+    def take(self, index: NDArray[np.int64], arrival_s: NDArray[np.float64]) -> "Traffic":
+        """The requests at `index`, arriving at other, ascending times."""
+        own = ("prompt_tokens", "output_tokens", "is_batch", "session", "chain_start", "chain_length")
+        return replace(self, arrival_s=arrival_s, **{name: getattr(self, name)[index] for name in own})
+
+
+def plain(
+    arrival_s: NDArray[np.float64],
+    prompt_tokens: NDArray[np.int64],
+    output_tokens: NDArray[np.int64],
+    *,
+    is_batch: bool = False,
+) -> Traffic:
+    """Traffic without sessions or shared prefixes; arrivals need not be sorted."""
+    order = np.argsort(arrival_s, kind="stable")
+    n = len(order)
+    return Traffic(
+        arrival_s=np.asarray(arrival_s, dtype=np.float64)[order],
+        prompt_tokens=np.maximum(1, np.asarray(prompt_tokens, dtype=np.int64)[order]),
+        output_tokens=np.maximum(1, np.asarray(output_tokens, dtype=np.int64)[order]),
+        is_batch=np.full(n, is_batch),
+        session=np.full(n, -1, dtype=np.int64),
+        chain_start=np.zeros(n, dtype=np.int64),
+        chain_length=np.zeros(n, dtype=np.int64),
+        chains=np.zeros(0, dtype=np.int64),
+    )
+
+
+def merged(first: Traffic, second: Traffic) -> Traffic:
+    """Both together in order of arrival; the second's sessions and chunks stay distinct from the first's."""
+    sessions = int(first.session.max(initial=-1)) + 1
+    other = replace(
+        second,
+        session=np.where(second.session >= 0, second.session + sessions, -1),
+        chain_start=second.chain_start + len(first.chains),
+        chains=second.chains + first.chunks,
+    )
+    joined = {field.name: np.concatenate([getattr(t, field.name) for t in (first, other)]) for field in fields(Traffic)}
+    order = np.argsort(joined["arrival_s"], kind="stable")
+    return Traffic(**{name: values if name == "chains" else values[order] for name, values in joined.items()})
+
+
+def _check(traffic: Traffic) -> None:
+    n = len(traffic.arrival_s)
+    for field in fields(traffic):
+        if field.name != "chains" and len(getattr(traffic, field.name)) != n:
+            raise InputError(f"traffic: {field.name} has {len(getattr(traffic, field.name))} entries, expected {n}")
+    if n and (not np.isfinite(traffic.arrival_s).all() or (np.diff(traffic.arrival_s) < 0).any()):
+        raise InputError("traffic: arrival_s must be finite and ascending")
+    if (traffic.prompt_tokens < 1).any() or (traffic.output_tokens < 1).any():
+        raise InputError("traffic: prompt_tokens and output_tokens must be at least 1")
+    if (traffic.chain_length * CHUNK_TOKENS > traffic.prompt_tokens).any():
+        raise InputError(f"traffic: a chain must not be longer than its prompt, at {CHUNK_TOKENS} tokens per chunk")

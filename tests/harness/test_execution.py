@@ -1,0 +1,306 @@
+import sqlite3
+
+import pytest
+from conftest import Bench
+from scripted_stack import Crash, cap_action, failing, weight_action
+
+from harness.errors import TransitionError
+from harness.mode import Mode
+from harness.outcome import Ending, Measured
+from harness.record import Permit, State, Step
+from stack.errors import ReadBackError, RefusedError, UnreachableError
+from stack.snapshot import Signal
+
+
+def slow_until_lowered(bench: Bench, *, helps: float, replica: str = "r0") -> None:
+    """The fleet's token time is 20 ms, and `helps` times that while the replica's weight is lowered."""
+
+    def itl_s(values, time_s, name):
+        return 0.02 * (helps if values["routing_weight", replica] < 100 else 1.0)
+
+    bench.stack.itl_s = itl_s
+
+
+def test_a_change_that_helps_is_kept_on_measured_effect(bench: Bench):
+    slow_until_lowered(bench, helps=0.7)
+    bench.watch(900)
+    record = bench.apply()
+    assert record.state is State.SETTLING
+    ended = bench.watch(1200)
+    assert [r.state for r in ended] == [State.KEPT]
+    outcome = ended[0].outcome
+    assert outcome.ending is Ending.KEPT and outcome.holds == 60.0
+    assert outcome.verification.measured is Measured.IMPROVED
+    assert outcome.verification.metrics["itl_mean_s"]["ratio"] == pytest.approx(0.7, rel=0.05)
+    assert bench.stack.values["routing_weight", "r0"] == 60.0
+
+
+def test_a_change_that_hurts_is_undone_and_the_former_value_is_read_back(bench: Bench):
+    slow_until_lowered(bench, helps=1.4)
+    bench.watch(900)
+    bench.apply()
+    ended = bench.watch(1200)
+    assert [r.state for r in ended] == [State.ROLLED_BACK]
+    assert ended[0].outcome.verification.measured is Measured.WORSE
+    assert ended[0].outcome.holds == 100.0
+    assert bench.stack.read("routing_weight", "r0") == 100.0
+    assert bench.stack.writes == [("routing_weight", "r0", 60.0), ("routing_weight", "r0", 100.0)]
+
+
+def test_a_great_harm_is_undone_before_the_first_regular_look(bench: Bench):
+    slow_until_lowered(bench, helps=3.0)
+    bench.watch(900)
+    bench.apply()
+    ended = bench.watch(200)
+    assert [r.state for r in ended] == [State.ROLLED_BACK]
+
+
+def test_a_change_without_effect_is_rolled_back_after_the_longest_window(bench: Bench):
+    bench.watch(900)
+    bench.apply()
+    assert bench.watch(600) == []
+    ended = bench.watch(700)
+    assert [r.state for r in ended] == [State.ROLLED_BACK]
+    assert ended[0].outcome.verification.measured is Measured.INCONCLUSIVE
+
+
+def test_blind_while_verifying_rolls_back_at_the_deadline_and_never_keeps(bench: Bench):
+    slow_until_lowered(bench, helps=0.5)
+    bench.watch(900)
+    bench.apply()
+    ended = []
+    for _ in range(80):
+        bench.clock.sleep(20)
+        ended += bench.executor.supervise(None)
+    assert [r.state for r in ended] == [State.ROLLED_BACK]
+    assert ended[0].outcome.verification.measured is Measured.UNMEASURED
+    assert bench.stack.values["routing_weight", "r0"] == 100.0
+
+
+def test_nothing_is_written_before_the_permit_is_committed(bench: Bench):
+    seen = []
+
+    def look() -> None:
+        # another connection sees only what is committed
+        with sqlite3.connect(bench.path) as other:
+            seen.append(other.execute("SELECT state, permit FROM action").fetchone())
+        other.close()
+
+    bench.watch(900)
+    bench.stack.before_write = look
+    bench.apply()
+    state, permit = seen[0]
+    assert state == "armed" and '"pre": 100.0' in permit and '"wanted": 60.0' in permit
+
+
+@pytest.mark.parametrize("replica_holds", [99.0, 42.0])
+def test_a_former_value_that_moved_meanwhile_stops_the_change(bench: Bench, replica_holds: float):
+    bench.watch(900)
+    record = bench.propose()
+    snapshot = bench.stack.snapshot(60)
+    bench.stack.values["routing_weight", "r0"] = replica_holds
+    ended = bench.executor.apply(record.id, mode=Mode.AUTO, snapshot=snapshot)
+    assert ended.state is State.NOTHING_DONE and bench.stack.writes == []
+    assert f"{replica_holds:g}" in ended.end_reason
+
+
+@pytest.mark.parametrize(
+    ("error", "left", "state"),
+    [
+        (RefusedError, 100.0, State.NOTHING_DONE),
+        (RefusedError, 64.0, State.NEEDS_PERSON),
+        (ReadBackError, 60.0, State.SETTLING),
+        (UnreachableError, 100.0, State.NOTHING_DONE),
+        (UnreachableError, 60.0, State.SETTLING),
+        (UnreachableError, 7.0, State.NEEDS_PERSON),
+    ],
+)
+def test_reading_back_alone_decides_what_a_failed_write_did(bench: Bench, error, left, state):
+    bench.watch(900)
+    fail = failing(error, left)
+
+    def on_write(setting, target, value):
+        bench.stack.values[setting, target] = left
+        fail(setting, target, value)
+
+    bench.stack.on_write = on_write
+    record = bench.apply()
+    assert record.state is state
+    assert len(bench.stack.writes) == 1
+    assert (bench.journal.frozen() is not None) == (state is State.NEEDS_PERSON)
+
+
+def test_an_undo_that_fails_needs_a_person_and_freezes(bench: Bench):
+    slow_until_lowered(bench, helps=1.5)
+    bench.watch(900)
+    bench.apply()
+    bench.stack.on_write = failing(RefusedError, 60.0)
+    ended = bench.watch(1200)
+    assert [r.state for r in ended] == [State.NEEDS_PERSON]
+    assert bench.journal.frozen() is not None
+    assert bench.propose(weight_action(target="r1")).state is State.DENIED
+
+
+def test_an_undo_waits_for_a_stack_that_does_not_answer_then_gives_up(bench: Bench):
+    bench.watch(900)
+    bench.apply()
+    bench.watch(80)
+    bench.stack.unreachable = True
+    assert bench.executor.undo_open("stop") == ()
+    bench.clock.sleep(30)
+    assert bench.executor.supervise(None) == ()
+    bench.clock.sleep(40)
+    assert [r.state for r in bench.executor.supervise(None)] == [State.NEEDS_PERSON]
+
+
+def test_an_undo_succeeds_once_the_stack_answers_again(bench: Bench):
+    bench.watch(900)
+    bench.apply()
+    bench.stack.unreachable = True
+    assert bench.executor.undo_open("stop") == ()
+    bench.stack.unreachable = False
+    bench.clock.sleep(20)
+    assert [r.state for r in bench.executor.supervise(None)] == [State.ROLLED_BACK]
+    assert bench.stack.values["routing_weight", "r0"] == 100.0
+
+
+def test_somebody_elses_value_is_left_alone(bench: Bench):
+    bench.watch(900)
+    bench.apply()
+    bench.stack.values["routing_weight", "r0"] = 33.0
+    ended = bench.executor.undo_open("stop")
+    assert [r.state for r in ended] == [State.NEEDS_PERSON]
+    assert bench.stack.values["routing_weight", "r0"] == 33.0
+
+
+@pytest.mark.parametrize("point", ["before_write", "after_write"])
+@pytest.mark.parametrize("answering", [True, False])
+def test_a_crash_recovers_to_an_ending_and_the_former_value(bench: Bench, point: str, answering: bool):
+    def die() -> None:
+        raise Crash
+
+    bench.watch(900)
+    setattr(bench.stack, point, die)
+    with pytest.raises(Crash):
+        bench.apply()
+    setattr(bench.stack, point, lambda: None)
+    executor = bench.restart()
+    bench.stack.unreachable = not answering
+    ended = list(executor.recover())
+    bench.stack.unreachable = False
+    if not answering:
+        assert ended == []
+        ended += executor.supervise(None)
+        if not ended:  # resumed as applied, but there is nothing to compare with: undone
+            for _ in range(100):
+                bench.clock.sleep(20)
+                ended += executor.supervise(bench.stack.snapshot(60))
+    assert [r.state for r in ended] == [State.NOTHING_DONE if point == "before_write" else State.ROLLED_BACK]
+    assert bench.stack.values["routing_weight", "r0"] == 100.0
+    assert bench.journal.open_records() == ()
+
+
+def test_a_crash_while_settling_or_undoing_recovers_by_undoing(bench: Bench):
+    bench.watch(900)
+    bench.apply()
+    assert [r.state for r in bench.restart().recover()] == [State.ROLLED_BACK]
+    assert bench.stack.values["routing_weight", "r0"] == 100.0
+
+    bench.watch(900)
+    bench.apply()
+
+    def die() -> None:
+        raise Crash
+
+    bench.stack.after_write = die
+    with pytest.raises(Crash):
+        bench.executor.undo_open("stop")
+    bench.stack.after_write = lambda: None
+    assert [r.state for r in bench.restart().recover()] == [State.ROLLED_BACK]
+    assert bench.stack.values["routing_weight", "r0"] == 100.0
+
+
+def test_only_one_change_is_in_flight_even_past_the_gate(bench: Bench):
+    bench.watch(900)
+    first, second = bench.propose(weight_action(target="r1")), bench.propose(weight_action(target="r2"))
+    assert bench.executor.apply(first.id, mode=Mode.AUTO).state is State.SETTLING
+    refused = bench.executor.apply(second.id, mode=Mode.AUTO)
+    assert refused.state is State.NOTHING_DONE and "settling" in refused.end_reason
+    third = bench.propose(weight_action(target="r3"))
+    assert third.state is State.DENIED
+    with pytest.raises(TransitionError, match="in flight"):
+        permit = Permit((Step("r3", 100.0, 60.0),), first.verdict)
+        approved = bench.journal.propose(
+            weight_action(target="r3"), type(first.verdict)(first.verdict.rules), mode=Mode.AUTO, now_s=1.0
+        )
+        bench.journal.arm(approved.id, permit, 1.0)
+
+
+def test_undoing_a_stack_undoes_the_younger_first(bench: Bench):
+    bench.watch(900)
+    bench.apply()
+    bench.watch(140)
+    younger = bench.apply(weight_action(60.0, 40.0))
+    assert younger.state is State.SETTLING, younger.end_reason
+    bench.executor.undo_open("stop")
+    assert [w[2] for w in bench.stack.writes] == [60.0, 40.0, 60.0, 100.0]
+    assert [r.state for r in bench.journal.ended()] == [State.ROLLED_BACK, State.ROLLED_BACK]
+
+
+def test_stacked_changes_of_one_setting_are_kept_together(bench: Bench):
+    slow_until_lowered(bench, helps=0.6)
+    bench.watch(900)
+    bench.apply()
+    bench.watch(140)
+    assert bench.apply(weight_action(60.0, 40.0)).state is State.SETTLING
+    ended = bench.watch(1200)
+    assert {r.state for r in ended} == {State.KEPT} and len(ended) == 2
+    assert bench.stack.values["routing_weight", "r0"] == 40.0
+
+
+def test_a_per_replica_setting_of_the_fleet_is_written_everywhere_and_undone_everywhere(bench: Bench):
+    bench.watch(900)
+    bench.stack.extra = {}
+    action = cap_action(24.0, 16.0, target="fleet")
+    for replica in ("r0", "r1", "r2", "r3"):
+        bench.stack.values["running_request_cap", replica] = 24.0
+    assert bench.apply(action).state is State.SETTLING
+    assert {v for (s, _), v in bench.stack.values.items() if s == "running_request_cap"} == {16.0}
+    bench.executor.stop(by="olga")
+    assert {v for (s, _), v in bench.stack.values.items() if s == "running_request_cap"} == {24.0}
+    assert bench.journal.frozen() == "stopped by olga"
+
+
+def test_part_of_a_fleet_wide_write_is_undone(bench: Bench):
+    bench.watch(900)
+    for replica in ("r0", "r1", "r2", "r3"):
+        bench.stack.values["running_request_cap", replica] = 24.0
+
+    def fail_on_r2(setting, target, value):
+        if target == "r2" and value == 16.0:
+            raise UnreachableError("lost")
+
+    bench.stack.on_write = fail_on_r2
+    assert bench.apply(cap_action(24.0, 16.0, target="fleet")).state is State.ROLLED_BACK
+    assert {v for (s, _), v in bench.stack.values.items() if s == "running_request_cap"} == {24.0}
+
+
+def test_shadow_and_expired_approvals_do_nothing(bench: Bench):
+    bench.watch(900)
+    assert bench.propose(mode=Mode.SHADOW).state is State.SHADOWED
+    waiting = bench.propose(mode=Mode.APPROVE)
+    assert waiting.state is State.AWAITING_APPROVAL
+    with pytest.raises(TransitionError):
+        bench.executor.apply(waiting.id, mode=Mode.APPROVE)
+    approved = bench.propose()
+    assert bench.executor.apply(approved.id, mode=Mode.SHADOW).state is State.NOTHING_DONE
+    assert bench.stack.writes == []
+
+
+def test_an_error_storm_after_the_change_is_a_hard_stop(bench: Bench):
+    bench.watch(900)
+    bench.apply()
+    bench.stack.extra = {Signal.ERRORS: 40.0}
+    ended = bench.watch(60)
+    assert [r.state for r in ended] == [State.ROLLED_BACK]
+    assert "errors" in ended[0].end_reason

@@ -1,0 +1,289 @@
+import math
+from dataclasses import replace
+
+import pytest
+from scripted_stack import ManualClock, ScriptedStack, cap_action, weight_action
+
+from harness.action import Action, Forecast, Predicted, Trust
+from harness.gate import check
+from harness.history import History, Past
+from harness.mode import Mode
+from harness.outcome import Ending
+from harness.policy import Policy
+from harness.verdict import Ruling, Verdict
+from stack.catalogue import SETTINGS
+from stack.layer import Layer
+from stack.setting import SettingClass
+from stack.snapshot import Fact, Signal, Snapshot
+
+NOW = 10_000.0
+WATCHED = History(watched_s=3600.0)
+ALL = Policy.load(enabled=[s.name for s in SETTINGS])
+
+
+def snapshot(fleet: dict[Signal, float] | None = None, per_replica: dict[Signal, float] | None = None) -> Snapshot:
+    seen = ScriptedStack(ManualClock(NOW)).snapshot(60.0)
+    extra = {s: Fact(v, age_s=1.0) for s, v in (per_replica or {}).items()}
+    return replace(
+        seen,
+        fleet={**seen.fleet, **{s: Fact(v, age_s=1.0) for s, v in (fleet or {}).items()}},
+        replicas={name: {**facts, **extra} for name, facts in seen.replicas.items()},
+    )
+
+
+def forecast(trust: Trust = Trust.TRUSTED, **effects: tuple[float, float]) -> Forecast:
+    predicted = {n: Predicted(b, a, min(a, b), max(a * 0.999, a)) for n, (b, a) in effects.items()}
+    return Forecast(300.0, predicted, trust)
+
+
+GAIN = forecast(slo_share=(0.7, 0.9), e2e_p99_s=(9.0, 6.0), kv_usage_p95_ratio=(0.3, 0.5))
+
+
+def raising(after: float = 24.0, f: Forecast | None = GAIN, **changes: object) -> Action:
+    return replace(cap_action(16.0, after), forecast=f, **changes)
+
+
+def ruled(
+    action: Action,
+    seen: Snapshot | None = None,
+    history: History = WATCHED,
+    policy: Policy = ALL,
+    mode: Mode = Mode.AUTO,
+    now_s: float = NOW,
+    simulated: bool = True,
+) -> Verdict:
+    return check(action, seen or snapshot(), history, policy, mode=mode, now_s=now_s, simulated=simulated)
+
+
+def hit(verdict: Verdict, rule: str) -> str:
+    found = [r for r in verdict.hits if r.rule == rule]
+    assert found, [f"{r.rule}: {r.detail}" for r in verdict.hits]
+    return found[0].detail
+
+
+def past(**changes: object) -> Past:
+    base = Past(
+        setting="running_request_cap",
+        target="r0",
+        setting_class=SettingClass.A,
+        before=12.0,
+        after=16.0,
+        written_s=NOW - 2000,
+        touched_s=NOW - 2000,
+        ending=Ending.KEPT,
+    )
+    return replace(base, **changes)
+
+
+def test_a_sound_change_is_allowed_with_every_rule_in_words():
+    verdict = ruled(raising())
+    assert verdict.ruling is Ruling.ALLOW, verdict.hits
+    assert len(verdict.rules) == 20 and all(r.detail for r in verdict.rules)
+
+
+@pytest.mark.parametrize(
+    ("action", "rule", "words"),
+    [
+        (raising(setting="gpu_fan"), "known_setting", "gpu_fan"),
+        (raising(target="r9"), "target_exists", "r9"),
+        (raising(5000.0), "within_bounds", "4096"),
+        (raising(math.nan), "within_bounds", "nan"),
+        (raising(math.inf), "within_bounds", "could not be decided"),
+        (raising(16.0), "within_bounds", "already"),
+        (raising(40.0), "step_size", "step of 24"),
+        (replace(raising(), before=12.0), "undo_known", "holds 16"),
+        (replace(weight_action(), setting="replica_state", before="ready", after="drain"), "undo_known", "not read"),
+    ],
+)
+def test_an_unsound_change_is_denied(action: Action, rule: str, words: str):
+    verdict = ruled(action)
+    assert verdict.ruling is Ruling.DENY
+    assert words in hit(verdict, rule)
+
+
+def test_a_setting_that_is_not_enabled_is_denied():
+    verdict = ruled(raising(), policy=Policy.load(enabled=["routing_weight"]))
+    assert "not enabled" in hit(verdict, "enabled_setting")
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -1.0, None])
+@pytest.mark.parametrize("target", ["fleet", "r0"])
+def test_a_fact_that_is_missing_or_no_number_denies(value: float | None, target: str):
+    seen = snapshot()
+    facts = dict(seen.fleet if target == "fleet" else seen.replicas[target])
+    if value is None:
+        del facts[Signal.WAITING]
+    else:
+        facts[Signal.WAITING] = Fact(value, age_s=1.0)
+    seen = replace(seen, fleet=facts) if target == "fleet" else replace(seen, replicas={**seen.replicas, target: facts})
+    for action in (raising(), weight_action()):
+        verdict = ruled(action, seen)
+        assert verdict.ruling is Ruling.DENY and "waiting_requests" in hit(verdict, "fresh_facts")
+
+
+@pytest.mark.parametrize("age_s", [31.0, None, math.nan])
+def test_a_fact_that_is_old_or_of_unknown_age_denies_even_protection(age_s: float | None):
+    seen = snapshot()
+    seen = replace(seen, fleet={**seen.fleet, Signal.RUNNING: Fact(8.0, age_s=age_s)})
+    assert hit(ruled(weight_action(), seen), "fresh_facts")
+
+
+@pytest.mark.parametrize("changes", [{"time_s": None}, {"window_s": 0.0}, {"window_s": None}])
+def test_a_snapshot_without_time_or_window_denies(changes: dict[str, None]):
+    assert hit(ruled(raising(), replace(snapshot(), **changes)), "fresh_snapshot")
+
+
+def test_an_old_snapshot_denies():
+    assert "45 s old" in hit(ruled(raising(), now_s=NOW + 45), "fresh_snapshot")
+
+
+def test_a_short_history_denies_what_can_wait():
+    assert hit(ruled(raising(), history=History(watched_s=60)), "enough_history")
+    assert ruled(weight_action(), history=History(watched_s=60)).ruling is Ruling.ALLOW
+
+
+@pytest.mark.parametrize(
+    ("history", "rule"),
+    [
+        (History((past(settling=True, ending=None),), None, 3600), "one_settling"),
+        (History(tuple(past(in_probation=True, ending=None) for _ in range(3)), None, 3600), "one_settling"),
+        (History((past(touched_s=NOW - 100),), None, 3600), "cooldown"),
+        (History((past(setting="routing_weight", touched_s=NOW - 20),), None, 3600), "cooldown"),
+        (History((past(before=24.0, written_s=NOW - 500),), None, 3600), "reversal"),
+        (History(tuple(past() for _ in range(6)), None, 3600), "hourly_budget"),
+        (History((), "stopped by olga", 3600), "not_frozen"),
+    ],
+)
+def test_pace_denies(history: History, rule: str):
+    verdict = ruled(raising(), history=history)
+    assert verdict.ruling is Ruling.DENY and hit(verdict, rule)
+
+
+def test_a_setting_moved_to_and_fro_is_left_alone_even_for_protection():
+    values = [(100.0, 80.0), (80.0, 100.0), (100.0, 80.0)]
+    moves = tuple(
+        past(
+            setting="routing_weight", before=b, after=a, written_s=NOW - 4000 + i * 900, touched_s=NOW - 4000 + i * 900
+        )
+        for i, (b, a) in enumerate(values)
+    )
+    assert "reversed 2 times" in hit(ruled(weight_action(), history=History(moves, None, 3600)), "reversal")
+
+
+def test_two_rollbacks_in_an_hour_hand_the_decision_to_a_person():
+    undone = past(setting="routing_weight", target="r3", ending=Ending.ROLLED_BACK)
+    verdict = ruled(raising(), history=History((undone, undone), None, 3600))
+    assert verdict.ruling is Ruling.ASK and hit(verdict, "trip")
+
+
+@pytest.mark.parametrize(
+    ("mode", "simulated", "ruling"),
+    [
+        (Mode.SHADOW, True, Ruling.ASK),
+        (Mode.APPROVE, True, Ruling.ASK),
+        (Mode.AUTO, True, Ruling.ALLOW),
+        (Mode.AUTO, False, Ruling.ASK),
+    ],
+)
+def test_mode_decides_who_is_asked(mode: Mode, simulated: bool, ruling: Ruling):
+    assert ruled(raising(), mode=mode, simulated=simulated).ruling is ruling
+
+
+def test_memory_denies_what_would_fill_the_kv_cache():
+    full = snapshot(per_replica={Signal.KV_USAGE_RATIO: 0.7, Signal.RUNNING: 16.0, Signal.WAITING: 32.0})
+    detail = hit(ruled(raising(24.0, None), full), "memory_headroom")
+    assert "1.05" in detail and "0.85" in detail
+    predicted = forecast(slo_share=(0.7, 0.9), kv_usage_p95_ratio=(0.7, 0.9))
+    assert hit(ruled(raising(f=predicted)), "memory_headroom")
+    assert not [r for r in ruled(replace(raising(), after=12.0), full).hits if r.rule == "memory_headroom"]
+
+
+def test_a_trusted_forecast_below_the_use_measured_now_does_not_help():
+    full = snapshot(per_replica={Signal.KV_USAGE_RATIO: 0.9})
+    assert hit(ruled(raising(), full), "memory_headroom")
+
+
+def test_memory_denies_on_a_full_device():
+    seen = snapshot(per_replica={Signal.DEVICE_FREE_BYTES: 3 * 2.0**30, Signal.DEVICE_TOTAL_BYTES: 80 * 2.0**30})
+    assert "3.00 GiB" in hit(ruled(raising(), seen), "memory_headroom")
+
+
+HOT = {Signal.E2E_P99_S: 9.5, Signal.TTFT_P99_S: 1.2}
+
+
+@pytest.mark.parametrize(
+    ("predicted", "waiting", "denied"),
+    [
+        (forecast(slo_share=(0.7, 0.9), e2e_p99_s=(9.5, 9.9)), 10.0, True),
+        (forecast(slo_share=(0.7, 0.9), e2e_p99_s=(9.5, 7.0)), 10.0, False),
+        (forecast(Trust.DOUBTED, e2e_p99_s=(9.5, 9.9)), 10.0, False),
+        (forecast(Trust.DOUBTED, e2e_p99_s=(9.5, 5.0)), 0.0, True),
+        (None, 0.0, True),
+        (None, 10.0, False),
+    ],
+)
+def test_latency_near_its_slo(predicted: Forecast | None, waiting: float, denied: bool):
+    verdict = ruled(raising(f=predicted), snapshot({**HOT, Signal.WAITING: waiting}))
+    assert bool([r for r in verdict.hits if r.rule == "latency_headroom"]) is denied
+
+
+def test_no_p99_at_all_denies():
+    seen = snapshot()
+    fleet = {s: f for s, f in seen.fleet.items() if s not in (Signal.TTFT_P99_S, Signal.E2E_P99_S)}
+    assert "could not be decided" in hit(ruled(raising(), replace(seen, fleet=fleet)), "latency_headroom")
+
+
+def test_gain():
+    small = forecast(slo_share=(0.9, 0.91), e2e_p99_s=(5.0, 4.9))
+    assert ruled(raising(f=small)).ruling is Ruling.DENY
+    assert ruled(raising(f=None)).ruling is Ruling.ASK
+    assert ruled(raising(f=None), snapshot({Signal.WAITING: 5.0})).ruling is Ruling.ALLOW
+    faster = forecast(slo_share=(1.0, 1.0), e2e_p99_s=(5.0, 4.0))
+    assert ruled(raising(f=faster)).ruling is Ruling.ALLOW
+
+
+def drain(target: str = "r0") -> Action:
+    return Action(
+        setting="replica_state",
+        target=target,
+        before="ready",
+        after="drain",
+        cause="sick",
+        layer=Layer.ROUTING,
+        reason="r0 is sick",
+        forecast=GAIN,
+    )
+
+
+def with_states(seen: Snapshot, **states: str) -> Snapshot:
+    ready = {name: states.get(name, "ready") for name in seen.replicas}
+    return replace(seen, settings={**seen.settings, "replica_state": ready})
+
+
+def test_the_last_healthy_replicas_stay():
+    assert ruled(drain(), with_states(snapshot())).ruling is Ruling.ALLOW
+    few = with_states(snapshot(), r2="drain", r3="drain")
+    assert "1 of 4" in hit(ruled(drain(), few), "healthy_replicas")
+
+
+def restart(target: str = "r0") -> Action:
+    return replace(drain(target), setting="worker_generation", before=0.0, after=1.0)
+
+
+@pytest.mark.parametrize(
+    ("fleet", "per_replica", "ruling"),
+    [
+        ({}, {Signal.KV_USAGE_RATIO: 0.1}, Ruling.ASK),
+        ({Signal.WAITING: 1.0}, {Signal.KV_USAGE_RATIO: 0.1}, Ruling.DENY),
+        ({Signal.GATEWAY_QUEUE: 3.0}, {Signal.KV_USAGE_RATIO: 0.1}, Ruling.DENY),
+        ({}, {Signal.KV_USAGE_RATIO: 0.3}, Ruling.DENY),
+    ],
+)
+def test_restarts_only_at_low_traffic_with_an_empty_queue(fleet, per_replica, ruling: Ruling):
+    seen = snapshot(fleet, per_replica)
+    seen = replace(seen, settings={**seen.settings, "worker_generation": dict.fromkeys(seen.replicas, 0.0)})
+    assert ruled(restart(), seen).ruling is ruling
+
+
+def test_equal_inputs_give_equal_verdicts():
+    assert ruled(raising()) == ruled(raising())

@@ -1,0 +1,190 @@
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from scripted_stack import ManualClock, cap_action, weight_action
+from sqlalchemy.exc import IntegrityError
+
+from harness.action import Forecast, Predicted, Trust
+from harness.approval import Approve, Edit, Reject
+from harness.errors import TransitionError
+from harness.journal import AUTO, Journal
+from harness.mode import Mode
+from harness.outcome import Ending
+from harness.record import LEGAL, NEVER_ARMED, Permit, State, Step
+from harness.store import Store, open_store
+from harness.verdict import RuleResult, Ruling, Verdict
+
+ALLOW = Verdict((RuleResult("authority", Ruling.ALLOW, "auto"),))
+ASK = Verdict((RuleResult("authority", Ruling.ASK, "approve mode"),))
+DENY = Verdict((RuleResult("step_size", Ruling.DENY, "too long"),))
+PERMIT = Permit((Step("r0", 100.0, 60.0),), ALLOW)
+
+
+@pytest.fixture
+def wall() -> ManualClock:
+    return ManualClock(1_800_000_000.0)
+
+
+@pytest.fixture
+def store(tmp_path: Path):
+    store = open_store(tmp_path / "journal.db")
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def journal(store: Store, wall: ManualClock) -> Journal:
+    return Journal(store, wall=wall)
+
+
+def propose(journal: Journal, verdict: Verdict = ALLOW, mode: Mode = Mode.AUTO, key: str | None = None):
+    return journal.propose(weight_action(), verdict, mode=mode, now_s=5.0, key=key)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "mode", "state"),
+    [
+        (ALLOW, Mode.AUTO, State.APPROVED),
+        (ASK, Mode.AUTO, State.AWAITING_APPROVAL),
+        (DENY, Mode.AUTO, State.DENIED),
+        (ASK, Mode.SHADOW, State.SHADOWED),
+        (ALLOW, Mode.SHADOW, State.SHADOWED),
+    ],
+)
+def test_the_verdict_and_the_mode_decide_where_a_proposal_goes(journal: Journal, verdict, mode, state):
+    record = propose(journal, verdict, mode)
+    assert record.state is state and record.verdict == verdict
+    assert record.decided_by == (AUTO if state is State.APPROVED else None)
+    assert (record.outcome is not None) == (state in NEVER_ARMED)
+    assert [e.what for e in journal.events(record.id)] == ["proposed", state.value]
+
+
+def test_an_action_comes_back_as_it_went_in(journal: Journal):
+    predicted = Forecast(300.0, {"slo_share": Predicted(0.7, 0.9, 0.8, 0.95)}, Trust.DOUBTED, "new here")
+    action = replace(weight_action(), forecast=predicted, comment="model said so")
+    record = journal.propose(action, ALLOW, mode=Mode.AUTO, now_s=5.0)
+    assert record.action == action and record.action.comment == "model said so"
+
+
+def test_a_key_makes_proposing_repeatable(journal: Journal):
+    assert propose(journal, key="task-1").id == propose(journal, key="task-1").id
+    assert len(journal.records()) == 1
+
+
+def test_an_unknown_setting_is_recorded_as_denied(journal: Journal):
+    action = replace(weight_action(), setting="gpu_fan")
+    assert journal.propose(action, DENY, mode=Mode.AUTO, now_s=5.0).state is State.DENIED
+
+
+def test_a_decision_counts_once(journal: Journal):
+    record = propose(journal, ASK)
+    assert journal.decide(record.id, Approve("olga"), now_s=6.0).decided_by == "olga"
+    for decision in (Approve("max"), Reject("max")):
+        with pytest.raises(TransitionError):
+            journal.decide(record.id, decision, now_s=6.0)
+
+
+def test_a_rejection_ends_it_with_its_reason(journal: Journal):
+    record = journal.decide(propose(journal, ASK).id, Reject("olga", "not now"), now_s=6.0)
+    assert record.outcome.ending is Ending.NOTHING_DONE and "not now" in record.outcome.reason
+
+
+def test_nobody_can_approve_what_has_expired(journal: Journal, wall: ManualClock):
+    record = propose(journal, ASK)
+    wall.sleep(601)
+    with pytest.raises(TransitionError):
+        journal.decide(record.id, Approve("olga"), now_s=6.0)
+    assert journal.record(record.id).state is State.EXPIRED
+
+
+def test_an_edited_proposal_is_a_new_one_that_the_gate_has_judged(journal: Journal):
+    first = propose(journal, ASK)
+    edited = journal.edit(first.id, Edit("olga", 80.0), ASK, now_s=6.0)
+    assert edited.state is State.APPROVED and edited.action.after == 80.0 and edited.decided_by == "olga"
+    assert journal.record(first.id).state is State.REJECTED
+    assert journal.record(first.id).action.after == 60.0
+    assert journal.edit(propose(journal, ASK).id, Edit("olga", 999.0), DENY, now_s=6.0).state is State.DENIED
+
+
+def test_only_listed_transitions_exist(journal: Journal):
+    for source in State:
+        for to in State:
+            if to in LEGAL.get(source, frozenset()):
+                continue
+            with pytest.raises(TransitionError, match="no way"):
+                journal.move(1, source, to, 1.0)
+    assert all(State.ARMED not in LEGAL.get(state, ()) for state in State if state is not State.APPROVED)
+
+
+def test_of_many_at_once_one_wins(journal: Journal):
+    record = propose(journal, ASK)
+    won = []
+
+    def try_it(name: str) -> None:
+        try:
+            won.append(journal.decide(record.id, Approve(name), now_s=6.0).decided_by)
+        except TransitionError:
+            pass
+
+    threads = [threading.Thread(target=try_it, args=(f"user{i}",)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(won) == 1 and journal.record(record.id).decided_by == won[0]
+
+
+def test_one_change_in_flight_per_stack(journal: Journal, store: Store):
+    one, two = propose(journal), propose(journal)
+    journal.arm(one.id, PERMIT, 7.0)
+    with pytest.raises(TransitionError, match="in flight"):
+        journal.arm(two.id, PERMIT, 7.0)
+    assert journal.record(two.id).state is State.APPROVED
+    other = Journal(store, stack="other")
+    other.arm(propose(other).id, PERMIT, 7.0)
+    assert len(journal.open_records()) == 1
+
+
+def test_log_permit_and_proposal_cannot_be_changed(journal: Journal, store: Store):
+    record = propose(journal)
+    journal.arm(record.id, PERMIT, 7.0)
+    for statement in (
+        "UPDATE event SET what = 'kept'",
+        "DELETE FROM event",
+        "UPDATE action SET permit = '{}'",
+        "UPDATE action SET proposal = '{}'",
+    ):
+        with pytest.raises(IntegrityError, match="append-only|never changes"), store.begin() as connection:
+            connection.exec_driver_sql(statement)
+    assert journal.record(record.id).permit == PERMIT
+
+
+def test_kept_needs_a_measured_improvement(journal: Journal):
+    record = propose(journal)
+    journal.arm(record.id, PERMIT, 7.0)
+    for source, to in (
+        (State.ARMED, State.APPLIED),
+        (State.APPLIED, State.SETTLING),
+        (State.SETTLING, State.PROBATION),
+    ):
+        journal.move(record.id, source, to, 8.0)
+    with pytest.raises(TransitionError, match="improvement"):
+        journal.end(journal.record(record.id), State.KEPT, 9.0, "looks fine", holds=60.0)
+
+
+def test_history_holds_what_wrote_and_the_freeze(journal: Journal):
+    propose(journal)
+    journal.propose(cap_action(), DENY, mode=Mode.AUTO, now_s=5.0)
+    assert journal.history(10.0).past == ()
+    armed = propose(journal)
+    journal.arm(armed.id, PERMIT, 7.0)
+    history = journal.history(10.0, watched_s=77.0)
+    assert [p.settling for p in history.past] == [True] and history.watched_s == 77.0 and history.frozen is None
+    journal.freeze("fire", by="olga", now_s=11.0)
+    assert journal.history(12.0).frozen == "fire"
+    journal.unfreeze("out", by="olga", now_s=13.0)
+    assert journal.frozen() is None
+    assert [e.what for e in journal.events()][-2:] == ["freeze", "unfreeze"]
+    assert all(e.at.tzinfo is not None for e in journal.events())
