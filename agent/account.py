@@ -39,7 +39,7 @@ def slo_text(slo: Slo) -> str:
 def finding_text(finding: Finding) -> str:
     """One finding on one line."""
     evidence = ", ".join(f"{quoted(name)} {_number(value)}" for name, value in finding.evidence.items())
-    reach = "tunable" if finding.tunable else f"not tunable; {quoted(finding.advice)}"
+    reach = "tunable" if finding.tunable else f"not tunable. {quoted(finding.advice, 400)}".rstrip(". ")
     return (
         f"{finding.layer} {finding.cause} on {quoted(finding.target)}: {quoted(finding.claim, 400)} "
         f"(severity {finding.severity:.2f}, confidence {finding.confidence:.2f}, {reach}; {evidence or 'no evidence'})"

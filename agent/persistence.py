@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from harness.diagnosis import Diagnosis, Finding
+from stack.snapshot import FLEET
 
 CYCLES_NEEDED = 2
 EXTREME_SEVERITY = 0.9
@@ -19,7 +20,7 @@ class Persistence:
     def after(self, diagnosis: Diagnosis) -> "Persistence":
         """The same one cycle later."""
         keys = {(finding.cause, finding.target) for finding in diagnosis.problems}
-        return Persistence({key: self.cycles.get(key, 0) + 1 for key in keys})
+        return Persistence({key: self._before(*key) + 1 for key in keys})
 
     def holds(self, finding: Finding) -> bool:
         """Whether `finding` has lasted long enough, or is severe enough, to act on."""
@@ -29,3 +30,8 @@ class Persistence:
     def lasting(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
         """Those of `findings` that hold."""
         return tuple(finding for finding in findings if self.holds(finding))
+
+    def _before(self, cause: str, target: str) -> int:
+        """The longest the cause has held on a target that overlaps: the fleet overlaps each of its replicas."""
+        held = (n for (c, t), n in self.cycles.items() if c == cause and (t == target or FLEET in (t, target)))
+        return max(held, default=0)

@@ -1,5 +1,6 @@
 """The composition root: settings in, a session out. Beside harness.execution the only place that knows a control."""
 
+from pathlib import Path
 from uuid import uuid4
 
 from agent.chat import Chat
@@ -16,12 +17,15 @@ from harness.execution import Executor
 from harness.forecast import Forecaster
 from harness.journal import Journal
 from harness.memory import Memory
+from harness.mode import Mode
 from harness.policy import Policy
 from harness.store import open_store
 from stack.catalogue import SETTINGS
 from stack.clock import Clock
 from stack.control import StackControl
 from stack.reader import StackReader
+from stack.recorded import RecordedControl, RecordedStack, ReplayClock
+from stack.recording import read_recording
 from stack.simulator.fleet import FleetSpec
 
 NO_LLM = "search, no LLM configured"
@@ -71,6 +75,21 @@ def simulated_session(
     stack = run.stack()
     desk = _desk(settings, policy, stack.reader, stack.control, stack.clock, simulated=True)
     return _session(settings, desk, score=lambda: run.score(stack.simulation))
+
+
+def recorded_session(settings: Settings, folder: Path) -> Session:
+    """A session that replays an incident folder, in shadow mode: nothing can be changed in the past.
+
+    Raises:
+        InputError: the folder is no usable recording.
+    """
+    recording = read_recording(folder)
+    start_s = min(time_s for reading in recording.readings if (time_s := reading.time_s) is not None)
+    clock = ReplayClock(start_s)
+    control = RecordedControl(recording.settings, clock)
+    shadow = settings.model_copy(update={"mode": Mode.SHADOW})
+    desk = _desk(shadow, settings.policy(), RecordedStack(recording, clock), control, clock, simulated=False)
+    return _session(shadow, desk)
 
 
 def _desk(

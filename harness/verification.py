@@ -15,6 +15,8 @@ from harness.verification_statistics import Interval
 BLOCKS_BEFORE_MIN = 3
 BLOCKS_AFTER_MIN = 3
 EARLY_ALPHA = 0.002
+SHARE_FLOOR = 0.01
+"""A share below this is reported as if it were this, so that its ratio stays readable."""
 LATENCY_GUARDS = ("ttft_mean_s", "ttft_p99_s", "itl_mean_s", "itl_p99_s", "e2e_per_token_s")
 WORK_GUARDS = ("served_share", "error_share")
 """A change that does less work is worse, whatever it does to latency."""
@@ -52,7 +54,7 @@ class _Found:
         if self.metric.logarithmic:
             ratio, low, high = exp(self.change.point), exp(self.change.low), exp(self.change.high)
         else:
-            base = max(self.before, 1e-9)
+            base = max(self.before, SHARE_FLOOR)
             ratio, low, high = ((base + d) / base for d in (self.change.point, self.change.low, self.change.high))
         return {"before": self.before, "after": self.after, "ratio": ratio, "low": low, "high": high}
 

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.prompt import Prompt
 
-from agent.session import Pending, Session
+from agent.session import Pending
 from agent.settings import Settings
 from agent.wiring import simulated_session
 from harness.approval import Approve, Decision, Edit, Reject
@@ -33,9 +33,7 @@ def demo(
     settings = Settings.load(mode=Mode.APPROVE if asks else Mode.AUTO)
     console = Console()
     with console.status("Building a simulated fleet of four H100 replicas"):
-        session = simulated_session(
-            settings, traffic="steady", load=LOAD, faults=(fault,), minutes=minutes, seed=seed
-        )
+        session = simulated_session(settings, traffic="steady", load=LOAD, faults=(fault,), minutes=minutes, seed=seed)
     if not asks:
         console.print("Nobody can be asked here, so the loop acts by itself (class A settings only).", style="dim")
     view = LiveView(session.started_s)

@@ -15,7 +15,7 @@ from agent.settings import Settings
 from harness.policy import Policy
 from harness.store import open_store
 from stack.errors import FlashVectorError
-from stack.simulator.engine_mode import compiled_by_default
+from stack.simulator.engine.kernels import available
 from stack.source import snapshot_from
 
 
@@ -75,7 +75,7 @@ def _store(settings: Settings) -> Check:
 
 
 def _engine() -> Check:
-    if compiled_by_default():
+    if available():
         return Check("simulator", True, "compiled with numba")
     return Check("simulator", True, "pure Python, numba is absent", "forecasts are about a hundred times slower")
 

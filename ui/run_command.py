@@ -71,7 +71,8 @@ def run(
 
 
 def _cycle_until_end(session: Session, minutes: float, console: Console) -> None:
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:.0f} %"), TimeRemainingColumn())
+    share = TextColumn("{task.percentage:.0f} %")
+    columns = (TextColumn("{task.description}"), BarColumn(), share, TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("observing", total=minutes * 60)
         while session.elapsed_s < minutes * 60:

@@ -54,9 +54,7 @@ def tables_for(model: str, gpu: str, tensor_parallel: int) -> Tables:
 
 def _tables(data: dict[str, Any]) -> Tables:
     def reals(key: str) -> Floats:
-        values: Floats = np.array(data[key], dtype=np.float64)
-        values.setflags(write=False)
-        return values
+        return np.array(data[key], dtype=np.float64)
 
     return Tables(
         tokens=reals("tokens"),

@@ -34,7 +34,10 @@ TOOLS = {
 }
 
 
-def dialogue(url: str, *, limits: Limits = Limits(calls=4, seconds=20), timeout_s: float = 5, **more) -> Dialogue:
+USUAL = Limits(calls=4, seconds=20)
+
+
+def dialogue(url: str, *, limits: Limits = USUAL, timeout_s: float = 5, **more) -> Dialogue:
     settings = Settings.load(llm_base_url=url, llm_model="scripted", llm_api_key="sk-canary-1")
     return Dialogue(chat_model(settings), TOOLS, frozenset({"finish"}), limits, timeout_s, **more)
 

@@ -34,3 +34,8 @@ def test_another_target_is_another_problem():
 def test_an_extreme_problem_does_not_wait():
     assert Persistence().holds(finding(EXTREME_SEVERITY))
     assert not Persistence().holds(finding(EXTREME_SEVERITY - 0.01))
+
+
+def test_the_fleet_and_one_of_its_replicas_are_the_same_problem():
+    persistence = Persistence().after(Diagnosis((finding(target="fleet"),))).after(Diagnosis((finding(target="a"),)))
+    assert persistence.holds(finding(target="a"))

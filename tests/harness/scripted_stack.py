@@ -1,4 +1,4 @@
-"""A stack in memory for the seam: values by setting and target, a recorder of writes, faults by script, made-up metrics."""
+"""A stack in memory for the seam: values per setting and target, recorded writes, scripted faults and metrics."""
 
 from collections.abc import Callable, Mapping
 

@@ -1,4 +1,5 @@
 import threading
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -123,10 +124,8 @@ def test_of_many_at_once_one_wins(journal: Journal):
     won = []
 
     def try_it(name: str) -> None:
-        try:
+        with suppress(TransitionError):
             won.append(journal.decide(record.id, Approve(name), now_s=6.0).decided_by)
-        except TransitionError:
-            pass
 
     threads = [threading.Thread(target=try_it, args=(f"user{i}",)) for i in range(8)]
     for thread in threads:
@@ -156,7 +155,7 @@ def test_log_permit_and_proposal_cannot_be_changed(journal: Journal, store: Stor
         "UPDATE action SET permit = '{}'",
         "UPDATE action SET proposal = '{}'",
     ):
-        with pytest.raises(IntegrityError, match="append-only|never changes"), store.begin() as connection:
+        with pytest.raises(IntegrityError, match=r"append-only|never changes"), store.begin() as connection:
             connection.exec_driver_sql(statement)
     assert journal.record(record.id).permit == PERMIT
 

@@ -4,8 +4,8 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
-from alembic.migration import MigrationContext
 from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
 from sqlalchemy import insert
 from sqlalchemy.exc import StatementError
 

@@ -6,6 +6,7 @@ The series follow the study the margins come from: log latency with first-order 
 
 from collections import Counter
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -183,12 +184,13 @@ def test_without_blocks_on_both_sides_it_is_unmeasured():
     before, after = series(4, replicas=1)
     assert verify(before, [], FLEET_GOAL, POLICY).measured is Measured.UNMEASURED
     assert verify(before[:2], after, FLEET_GOAL, POLICY).measured is Measured.UNMEASURED
-    bare = [replace(b, fleet={Signal.FINISHED: 10.0}) for b in after]
+    load = (Signal.ARRIVED, Signal.FINISHED, Signal.PROMPT_TOKENS_MEAN)
+    bare = [replace(b, fleet={s: b.fleet[s] for s in load}) for b in after]
     assert verify(before, bare, FLEET_GOAL, POLICY).measured is Measured.UNMEASURED
 
 
 def test_great_harm_shows_in_one_block_and_a_ripple_does_not():
-    before, after = series(5, effect=1.5, replicas=1)
+    before, after = series(5, effect=3.0, replicas=1)
     assert verify(before, after[:1], FLEET_GOAL, POLICY, early=True).measured is Measured.WORSE
     before, after = series(5, replicas=1)
     assert verify(before, after[:1], FLEET_GOAL, POLICY, early=True).measured is Measured.INCONCLUSIVE
@@ -204,7 +206,7 @@ def test_overlapping_snapshots_give_blocks_that_do_not_overlap():
         assert log.observe(seen(float(time_s)), float(time_s))
     blocks = log.between(0, 1000)
     assert len(blocks) == 10
-    assert all(late.start_s >= early.end_s for early, late in zip(blocks, blocks[1:], strict=False))
+    assert all(late.start_s >= early.end_s for early, late in pairwise(blocks))
     assert log.watched_s(610) == 610
     log.cut(630)
     assert log.observe(seen(660.0), 660.0) and len(log.between(0, 1000)) == 10

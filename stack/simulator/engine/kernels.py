@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import FunctionType, ModuleType
+from typing import Any
 
 from stack.simulator.engine import (
     interpolation,
@@ -21,7 +22,7 @@ from stack.simulator.engine import (
     scheduling,
     step,
 )
-from stack.simulator.engine.layout import Tables, World
+from stack.simulator.engine.layout import SAMPLE_TABLES, SAMPLE_WORLD, Tables, World
 
 _MODULES = (interpolation, meter, lanes, prefix_cache, leaving, scheduling, step, routing, run)
 """In the order of their imports: a function is compiled after those it calls."""
@@ -66,19 +67,48 @@ def _compiled() -> Kernels:
     """Every kernel with its callees replaced by compiled ones; machine code is kept on disk between processes."""
     import numba
 
-    done: dict[str, Callable[..., object]] = {}
+    made: dict[str, Any] = {}
     with _cache_folder(numba.config):
         for module in _MODULES:
-            scope = {**vars(module), **done}
+            scope = {**vars(module), **made}
             for name, function in _functions(module):
                 clone = FunctionType(function.__code__, scope, name, function.__defaults__)
                 clone.__module__, clone.__qualname__ = function.__module__, name
+                clone.__annotations__ = function.__annotations__
                 inner = name not in _ENTRIES
-                compiled = numba.njit(
-                    cache=True, error_model="numpy", no_cpython_wrapper=inner, no_cfunc_wrapper=inner
-                )
-                scope[name] = done[name] = compiled(clone)
-    return Kernels(*(done[name] for name in _ENTRIES))  # type: ignore[arg-type]
+                scope[name] = made[name] = numba.njit(
+                    cache=True, error_model="numpy", no_cpython_wrapper=inner, no_cfunc_wrapper=inner, forceinline=name in {"only_decoding","decode","decode_s","seconds","next_arrival_s","earliest_working","grant_running","schedule","advance_decoding","step","along","across","cell","bucket_of","chunk_blocks","mix","advance_mixed"}
+                )(clone)
+        for name in made:
+            _compile(name, made)
+    return Kernels(*(made[name] for name in _ENTRIES))
+
+
+def _compile(name: str, made: dict[str, Any]) -> None:
+    """Compile a kernel once, for the types of its annotations, after those it calls."""
+    function = made[name].py_func
+    if made[name].signatures:
+        return
+    for callee in function.__code__.co_names:
+        if callee in made and callee != name:
+            _compile(callee, made)
+    signature = _signature(function)
+    if signature is not None:
+        made[name].compile(signature)
+        made[name].disable_compile()
+
+
+def _signature(function: FunctionType) -> object | None:
+    """Numba's signature from the annotations, so that each kernel is compiled once; None lets numba infer it."""
+    import numba
+
+    types = {int: numba.int64, float: numba.float64, bool: numba.boolean, None: numba.void}
+    types |= {World: numba.typeof(SAMPLE_WORLD), Tables: numba.typeof(SAMPLE_TABLES), tuple[int, bool]: numba.types.Tuple((numba.int64, numba.boolean))}
+    annotations = dict(function.__annotations__)
+    result = annotations.pop("return")
+    if any(one not in types for one in annotations.values()):
+        return None
+    return types[result](*(types[one] for one in annotations.values()))
 
 
 def _functions(module: ModuleType) -> Iterator[tuple[str, FunctionType]]:

@@ -4,7 +4,7 @@ Tables, not objects, because numba compiles array access to single instructions 
 copy of a dozen arrays. Times are seconds of virtual time, lengths are tokens, memory is KV blocks.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -148,3 +148,12 @@ class World(NamedTuple):
     total: Floats
     counter: Ints
     bounds: Floats
+
+
+def _sample(kind: object, dimensions: int) -> NDArray[Any]:
+    return np.zeros((1,) * dimensions, dtype=np.int64 if kind is Ints else np.int32 if kind is SmallInts else np.float64)
+
+
+DIMENSIONS = {"chain": 1, "granted": 1, "pool_setting": 1, "constant": 1, "cursor": 1, "clock_s": 1, "queue": 3, "cache": 3, "bucket": 3}
+SAMPLE_WORLD = World(**{name: _sample(kind, DIMENSIONS.get(name, 2)) for name, kind in World.__annotations__.items()})
+SAMPLE_TABLES = Tables(*(np.zeros((2,) * (2 if "attention" in name else 1)) for name in Tables._fields))

@@ -1,0 +1,131 @@
+"""A replica whose tokens come slower than its peers' although it does no more work than they do."""
+
+from dataclasses import dataclass
+from statistics import median
+
+from harness.diagnosis import Finding
+from skills.pressure import pressure_of
+from skills.promise import first_token, token_time, unit, worst_severity
+from skills.replica import Replica, out_of_service, peers_of
+from skills.skill import SkillContext
+from stack.layer import Layer
+from stack.snapshot import Signal
+
+SLOW_RATIO = 1.4
+"""Of the peers' median. Step time grows slowly with the batch, so ordinary differences of load stay well below."""
+EARLY_RATIO = 1.25
+"""The same over the first half of the window alone, so that one burst is not taken for a slow machine."""
+ABOVE_SPREAD = 1.25
+"""How far beyond the peers' own differences it must stand."""
+MORE_WORK_RATIO = 1.2
+"""More work per second than this times the peers' explains slower tokens by load."""
+ENOUGH_TOKENS = 500.0
+ENOUGH_REQUESTS = 10.0
+"""A mean over fewer answers is that of a few prompts that happened to be prefilled beside them."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A replica's token time against its peers'.
+
+    Attributes:
+        ratio: own token time over the peers' median.
+        early_ratio: the same over the first half of the window; None when unknown.
+        spread: the peers' median over their quickest.
+    """
+
+    own_s: float
+    peers_s: float
+    ratio: float
+    early_ratio: float | None
+    spread: float
+
+
+def slow_finding(replica: Replica, ctx: SkillContext) -> Finding | None:
+    """The claim that `replica` is slow, or None."""
+    peers = tuple(peer for peer in peers_of(replica) if _enough(peer))
+    if out_of_service(replica) or not _enough(replica) or not peers:
+        return None
+    compared = _compare(replica, peers)
+    if compared is None or not _outstanding(compared) or _explained(replica, peers):
+        return None
+    compensated = _compensated(replica, peers, compared.ratio)
+    promised = (first_token(replica, ctx.slo), token_time(replica, ctx.slo))
+    grade = 0.5 + 0.3 * unit((compared.ratio - SLOW_RATIO) / (3.0 - SLOW_RATIO))
+    missed = worst_severity(*promised)
+    severity = 0.25 if compensated and missed < 0.4 else max(grade, missed)
+    return Finding(
+        layer=Layer.ROUTING,
+        cause="slow_replica",
+        claim=(
+            f"{replica.name} makes a token every {compared.own_s * 1000:.1f} ms, {compared.ratio:.1f} times its peers' "
+            f"{compared.peers_s * 1000:.1f} ms, and does no more work than they do"
+            + ("; its weight already allows for that." if compensated else ": its share of traffic is too big for it.")
+        ),
+        severity=severity,
+        confidence=_confidence(len(peers), compared),
+        tunable=True,
+        target=replica.name,
+        evidence=_evidence(replica, peers, compared),
+        advice="Have the operators of the machine look at its GPU clocks, temperature and neighbours: weights only go around it.",
+    )
+
+
+def _enough(replica: Replica) -> bool:
+    answered, finished = replica.amount(Signal.GENERATION_TOKENS), replica.amount(Signal.FINISHED)
+    return replica.value(Signal.ITL_MEAN_S) is not None and answered >= ENOUGH_TOKENS and finished >= ENOUGH_REQUESTS
+
+
+def _compare(replica: Replica, peers: tuple[Replica, ...]) -> Comparison | None:
+    own, others = replica.amount(Signal.ITL_MEAN_S), [peer.amount(Signal.ITL_MEAN_S) for peer in peers]
+    typical = median(others)
+    if min(others) <= 0:
+        return None
+    mine = replica.fact(Signal.ITL_MEAN_S)
+    starts = [fact.start for peer in peers if (fact := peer.fact(Signal.ITL_MEAN_S)) is not None and fact.start]
+    early = mine.start / median(starts) if mine is not None and mine.start and starts else None
+    return Comparison(own, typical, own / typical, early, typical / min(others))
+
+
+def _outstanding(compared: Comparison) -> bool:
+    early = compared.early_ratio is None or compared.early_ratio >= EARLY_RATIO
+    return early and compared.ratio >= max(SLOW_RATIO, ABOVE_SPREAD * compared.spread)
+
+
+def _explained(replica: Replica, peers: tuple[Replica, ...]) -> bool:
+    """More work per second than its peers, or KV pressure of its own, makes tokens slow without the machine's fault."""
+    for signal in (Signal.GENERATION_TOKENS, Signal.PROMPT_TOKENS):
+        others = [peer.amount(signal) for peer in peers]
+        if replica.amount(signal) > MORE_WORK_RATIO * median(others):
+            return True
+    return pressure_of(replica).now and not any(pressure_of(peer).now for peer in peers)
+
+
+def _compensated(replica: Replica, peers: tuple[Replica, ...], ratio: float) -> bool:
+    """Whether its weight is already as small as its speed asks for, within a seventh."""
+    own, others = _weight(replica), [weight for peer in peers if (weight := _weight(peer)) is not None]
+    return own is not None and bool(others) and own <= 1.15 * median(others) / ratio
+
+
+def _weight(replica: Replica) -> float | None:
+    weight = replica.setting("routing_weight")
+    return float(weight) if isinstance(weight, (int, float)) else replica.value(Signal.ROUTING_WEIGHT)
+
+
+def _confidence(peers: int, compared: Comparison) -> float:
+    both_halves = 0.1 if compared.early_ratio is not None else 0.0
+    return 0.6 + both_halves + 0.1 * min(2, peers - 1) + 0.1 * unit(compared.ratio / SLOW_RATIO - 1.0)
+
+
+def _evidence(replica: Replica, peers: tuple[Replica, ...], compared: Comparison) -> dict[str, float | str | None]:
+    return {
+        "itl_mean_s": compared.own_s,
+        "peers_itl_mean_s": compared.peers_s,
+        "token_time_ratio": compared.ratio,
+        "token_time_early_ratio": compared.early_ratio,
+        "running_requests": replica.value(Signal.RUNNING),
+        "peers_running_requests": median([peer.amount(Signal.RUNNING) for peer in peers]),
+        "generation_tokens": replica.value(Signal.GENERATION_TOKENS),
+        "peers_generation_tokens": median([peer.amount(Signal.GENERATION_TOKENS) for peer in peers]),
+        "routing_weight": _weight(replica),
+    }

@@ -1,0 +1,168 @@
+"""The loop end to end on the simulated stack, in process and in virtual time."""
+
+import pytest
+
+from agent.events import AnswerText, Proposed, Speaker
+from agent.settings import Settings
+from agent.wiring import simulated_session
+from harness.approval import Approve, Edit, Reject
+from harness.errors import TransitionError
+from harness.mode import Mode
+from harness.outcome import Ending
+from harness.record import State
+from stack.errors import InputError
+from stack.snapshot import FLEET
+
+
+@pytest.fixture(autouse=True)
+def _empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def session(mode=Mode.APPROVE, *, faults=(), minutes=20.0, load=0.5, **more):
+    return simulated_session(
+        Settings.load(mode=mode, **more), faults=tuple(faults), minutes=minutes, load=load, replicas=3, seed=3
+    )
+
+
+def live(talk, minutes, decide=None):
+    reports = []
+    while talk.elapsed_s < minutes * 60:
+        reports.append(talk.cycle())
+        for pending in talk.pending() if decide else ():
+            decide(talk, pending)
+    return reports
+
+
+def said(events):
+    return "".join(event.text for event in events if isinstance(event, AnswerText))
+
+
+def test_healthy_traffic_is_left_alone():
+    talk = session(Mode.AUTO)
+    reports = live(talk, 12)
+    assert talk.finish() == ()
+    assert all(report.proposal is None for report in reports)
+    assert reports[-1].diagnosis.healthy, reports[-1].diagnosis.problems
+
+
+def test_a_bad_setting_is_found_mended_proved_and_remembered():
+    talk = session(Mode.AUTO, faults=["cap_too_small@420"], minutes=40)
+    live(talk, 40)
+    talk.finish()
+    kept = [record for record in talk.episodes() if record.outcome.ending is Ending.KEPT]
+    assert kept and kept[0].action.setting == "running_request_cap"
+    assert kept[0].armed_s is not None and kept[0].verification.measured == "improved"
+    assert "running_request_cap" in said(talk.ask("what did you change?"))
+
+
+def test_nothing_is_written_in_shadow():
+    talk = session(Mode.SHADOW, faults=["cap_too_small@420"])
+    reports = live(talk, 14)
+    proposals = [report.proposal for report in reports if report.proposal is not None]
+    assert proposals and all(record.state is State.SHADOWED for record in proposals)
+    assert talk.episodes() == ()
+
+
+def test_an_approved_proposal_is_carried_out_and_a_second_answer_is_refused():
+    answered = []
+
+    def approve(talk, pending):
+        assert talk.decide(pending.id, Approve("ann")).state is State.APPROVED
+        with pytest.raises(TransitionError):
+            talk.decide(pending.id, Reject("bob"))
+        answered.append(pending.id)
+
+    talk = session(faults=["cap_too_small@420"])
+    reports = live(talk, 12, approve)
+    assert answered
+    settling = [r for report in reports for r in report.changed if r.id == answered[0]]
+    assert settling and settling[0].decided_by == "ann"
+
+
+def test_a_rejected_proposal_changes_nothing():
+    talk = session(faults=["cap_too_small@420"])
+    live(talk, 11, lambda t, pending: t.decide(pending.id, Reject("ann", "not now")))
+    assert talk.episodes() == ()
+
+
+def test_an_edit_goes_back_to_the_gate():
+    seen = []
+
+    def edit(talk, pending):
+        if seen:
+            talk.decide(pending.id, Reject("ann"))
+            return
+        seen.append(talk.decide(pending.id, Edit("ann", 100_000.0)))
+
+    talk = session(faults=["cap_too_small@420"])
+    live(talk, 10, edit)
+    assert seen[0].state is State.DENIED
+    assert any(hit.rule == "within_bounds" for hit in seen[0].verdict.hits)
+
+
+def test_no_plan_is_made_while_a_change_settles():
+    talk = session(Mode.AUTO, faults=["cap_too_small@420"])
+    reports = live(talk, 14)
+    settling = [report for report in reports if report.stage == "settling"]
+    assert settling
+    assert all(report.plan is None for report in settling if report.proposal is None and not report.ended)
+
+
+def test_stop_undoes_what_is_in_flight_and_halts_the_loop():
+    talk = session(Mode.AUTO, faults=["cap_too_small@420"])
+    while not any(record.is_open for record in talk.cycle().changed):
+        assert talk.elapsed_s < 900
+    ended = talk.stop("ann")
+    assert [record.state for record in ended] == [State.ROLLED_BACK]
+    assert live(talk, talk.elapsed_s / 60 + 1)[-1].stage == "frozen"
+
+
+def test_without_a_model_the_chat_answers_from_what_was_measured():
+    talk = session(faults=["cap_too_small@300"])
+    live(talk, 8)
+    events = list(talk.ask("why is P99 high?"))
+    assert events[0] == Speaker("search, no LLM configured")
+    assert "batching" in said(events) and "TTFT" in said(events)
+    assert "running_request_cap" in said(talk.ask("what is the running request cap?"))
+    what_if = said(talk.ask("what would routing_weight 90 on replica-1 do?"))
+    assert "forecast" in what_if and "Nothing was changed" in what_if
+    assert talk.pending() == () or all(p.action.setting != "routing_weight" for p in talk.pending())
+
+
+def test_a_change_asked_for_in_the_chat_waits_for_an_approval_in_auto_mode_too():
+    talk = session(Mode.AUTO)
+    live(talk, 7)
+    events = list(talk.ask("set deadline_shedding_ratio to 0.8", by="ann"))
+    proposed = next(event for event in events if isinstance(event, Proposed))
+    if proposed.approval_id is None:
+        assert proposed.verdict.hits
+    else:
+        assert talk.pending()[0].action.requested_by == "ann"
+        assert talk.pending()[0].action.target == FLEET
+
+
+def test_the_same_seed_gives_the_same_episodes():
+    def run():
+        talk = session(Mode.AUTO, faults=["cap_too_small@420"])
+        live(talk, 20)
+        talk.finish()
+        return [(r.action, r.state, r.verification) for r in talk.episodes()], talk.score()
+
+    assert run() == run()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"faults": ("gremlins@3",)}, "gremlins"),
+        ({"traffic": "absent.csv"}, "absent.csv"),
+        ({"load": 0.5, "rate_scale": 2.0}, "load and rate_scale"),
+        ({"load": -1.0}, "load"),
+        ({"model": "gpt-9"}, "gpt-9"),
+    ],
+)
+def test_unusable_arguments_are_one_line(arguments, says):
+    with pytest.raises(InputError, match=says) as caught:
+        simulated_session(Settings.load(), minutes=1.0, **arguments)
+    assert "\n" not in str(caught.value)
