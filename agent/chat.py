@@ -9,12 +9,12 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 import prompts
 from agent.account import forecast_text, missing_text, problems_text, slo_text, window_text
 from agent.chat_context import ChatContext
+from agent.chat_tools import REQUEST_CHANGE, chat_tools
 from agent.completion import ModelError
 from agent.dialogue import Dialogue
 from agent.events import AnswerText, Degraded, Event, SkillCalled, Speaker
 from agent.plain_chat import plain_answer, proposal_text
 from agent.quoting import quoted, shown
-from agent.tools import proposals, skill_tools
 from agent.usage import Limits
 from harness.action import Action
 
@@ -64,8 +64,8 @@ class Chat:
     def _with_model(
         self, model: BaseChatModel, text: str, context: ChatContext, past: Sequence[Exchange]
     ) -> Iterator[Event]:
-        tools = skill_tools(context.planning.skills)
-        dialogue = Dialogue(model, tools, frozenset(proposals()), self.limits, self.timeout_s)
+        endings = frozenset({REQUEST_CHANGE})
+        dialogue = Dialogue(model, chat_tools(context), endings, self.limits, self.timeout_s)
         for event in dialogue.run(chat_messages(text, context, past)):
             match event:
                 case AnswerText(text=piece):
@@ -78,7 +78,7 @@ class Chat:
 
 def _propose(action: Action, context: ChatContext) -> Iterator[Event]:
     forecast = context.planning.forecast(action)
-    told = replace(action, forecast=forecast or action.forecast, requested_by=context.user)
+    told = replace(action, forecast=forecast)
     proposed = context.propose(told)
     yield proposed
     yield AnswerText(f"\n{forecast_text(told.forecast)}.\n{proposal_text(proposed)}")

@@ -64,11 +64,18 @@ class LlmPlanner:
                 return Plan(planner=self.name, reason="no action: the planner did not decide", degraded=degraded)
 
     def _proposal(self, action: Action, dialogue: Dialogue, context: PlanContext) -> Plan:
+        """People are shown the finding's own words as the reason; the model's are a comment, marked as unverified."""
         if (action.setting, action.target, action.after) in context.undone:
             return Plan(planner=self.name, reason=f"no action: {action.setting} was undone lately on {action.target}")
-        forecast = context.forecast(action)
-        told = replace(action, forecast=forecast or action.forecast, comment=quoted(dialogue.text, 500))
-        return Plan(planner=self.name, reason=action.reason, action=told)
+        named = [f for f in context.diagnosis.findings if f.cause == action.cause]
+        finding = next((f for f in named if f.target == action.target), named[0] if named else None)
+        told = replace(
+            action,
+            forecast=context.forecast(action),
+            reason=action.cause if finding is None else finding.claim,
+            comment=quoted(f"{action.reason} {dialogue.text}".strip(), 500),
+        )
+        return Plan(planner=self.name, reason=told.reason, action=told)
 
 
 def messages(context: PlanContext, limits: Limits) -> list[BaseMessage]:

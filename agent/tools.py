@@ -16,6 +16,11 @@ def skill_tools(context: SkillContext) -> dict[str, BaseTool]:
     return {skill.name: _tool(skill, context) for skill in SKILLS}
 
 
+def read_tools(context: SkillContext) -> dict[str, BaseTool]:
+    """The skills that read, by name."""
+    return {skill.name: _tool(skill, context) for skill in SKILLS if skill.effect == "read"}
+
+
 def proposals() -> frozenset[str]:
     """Names of the skills that propose."""
     return frozenset(skill.name for skill in SKILLS if skill.effect == "propose")

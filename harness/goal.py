@@ -6,16 +6,16 @@ from harness.action import Action
 from stack.setting import Effect, Scope
 from stack.snapshot import FLEET
 
-_END_TO_END = ("e2e_per_token_s", "itl_mean_s")
-_WAITING = ("queue_mean_s", "ttft_mean_s", "e2e_per_token_s")
-_PRESSURE = ("preemptions_share", "e2e_per_token_s", "ttft_mean_s")
+_END_TO_END = ("slo_share", "e2e_per_token_s", "itl_mean_s")
+_WAITING = ("slo_share", "queue_mean_s", "ttft_mean_s", "e2e_per_token_s")
+_PRESSURE = ("slo_share", "preemptions_share", "e2e_per_token_s", "ttft_mean_s")
 _PROMISE = ("slo_share",)
-_START = ("ttft_mean_s", "e2e_per_token_s")
+_START = ("slo_share", "ttft_mean_s", "e2e_per_token_s")
 
 GOALS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "routing_weight": (_END_TO_END, _END_TO_END),
     "replica_state": (_END_TO_END, _END_TO_END),
-    "routing_policy": (("ttft_mean_s", "e2e_per_token_s"), ("ttft_mean_s", "e2e_per_token_s")),
+    "routing_policy": (_START, _START),
     "replica_concurrency_cap": (_WAITING, _PRESSURE),
     "running_request_cap": (_WAITING, _PRESSURE),
     "batch_in_flight_cap": (_WAITING, _START),
@@ -39,12 +39,14 @@ class Goal:
         metrics: one of these must improve measurably.
         target: the replica whose metrics are judged, or the fleet for what moves traffic or concerns the pool.
         per_replica: whether untouched replicas can serve as controls.
+        shares: the change shifts traffic between replicas, so that it can be compared with the former shares.
         sheds: refusing requests is the declared purpose, so that the goal counts all that were offered.
     """
 
     metrics: tuple[str, ...]
     target: str = FLEET
     per_replica: bool = False
+    shares: bool = False
     sheds: bool = False
 
 
@@ -59,5 +61,6 @@ def goal_of(action: Action) -> Goal:
         metrics=lowered_goal if lowered else raised_goal,
         target=action.target if per_replica else FLEET,
         per_replica=per_replica,
+        shares=alone and Effect.MOVES_TRAFFIC in action.certain_effects,
         sheds=Effect.SHEDS_LOAD in action.certain_effects,
     )

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from harness.backlog import judgeable
 from harness.block import BlockLog
 from harness.goal import Goal, goal_of
 from harness.hard_stop import hard_stop
@@ -81,19 +82,20 @@ class Supervision:
 
     def _look(self, stack: Sequence[Record], now_s: float, breaks_s: Sequence[float]) -> Decision:
         plan, youngest = self.policy.verification, stack[-1]
-        settled_s = _applied_s(youngest) + plan.settle_s
-        after = self.blocks.between(settled_s, now_s)
-        measured_s = sum(block.length_s for block in after)
-        spent = self._looks.get(youngest.id, 0)
+        begun_s, settled_s = _applied_s(stack[0]), _applied_s(youngest) + plan.settle_s
+        before = self.blocks.between(begun_s - plan.before_s, begun_s)
+        seen = judgeable(before, self.blocks.between(settled_s, now_s), _applied_s(youngest))
+        measured_s = sum(block.length_s for block in seen.blocks)
         due = sum(look_s <= measured_s * 1.001 for look_s in plan.looks_s)
         last = now_s > settled_s + plan.longest_s + plan.blind_grace_s or due == len(plan.looks_s)
-        if due <= spent and not last and len(after) == self._measured.get(youngest.id, 0):
+        spent = self._looks.get(youngest.id, 0)
+        news = len(seen.blocks) != self._measured.get(youngest.id, 0)
+        if not last and (seen.draining or (due <= spent and not news)):
             return WAIT
-        self._looks[youngest.id], self._measured[youngest.id] = due, len(after)
-        begun_s = _applied_s(stack[0])
-        before = self.blocks.between(begun_s - plan.before_s, begun_s)
+        self._looks[youngest.id], self._measured[youngest.id] = max(due, spent), len(seen.blocks)
         early = due <= spent and not last
-        found = verify(before, after, stacked_goal(stack), self.policy, breaks_s=breaks_s, early=early)
+        goal = stacked_goal(stack)
+        found = verify(before, seen.blocks, goal, self.policy, breaks_s=breaks_s, early=early, steady=seen.steady)
         return _decision(found, last, stack)
 
     def _hard_stop(self, stack: Sequence[Record], snapshot: Snapshot | None) -> str | None:
@@ -113,7 +115,7 @@ def stacked_goal(stack: Sequence[Record]) -> Goal:
     if len(goals) == 1:
         return goals[0]
     metrics = tuple(dict.fromkeys(name for goal in goals for name in goal.metrics))
-    return Goal(metrics, sheds=any(goal.sheds for goal in goals))
+    return Goal(metrics, shares=all(g.shares for g in goals), sheds=any(g.sheds for g in goals))
 
 
 def _decision(found: Verification, last: bool, stack: Sequence[Record]) -> Decision:

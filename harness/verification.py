@@ -8,6 +8,7 @@ from harness.block import Block, joined
 from harness.comparison import Comparison, comparable, onset_s, untouched
 from harness.goal import Goal
 from harness.metric import METRICS, Metric
+from harness.mixture import share_effect
 from harness.outcome import Measured, Verification
 from harness.policy import Policy, VerificationPlan
 from harness.verification_statistics import Interval
@@ -18,6 +19,7 @@ EARLY_ALPHA = 0.002
 SHARE_FLOOR = 0.01
 """A share below this is reported as if it were this, so that its ratio stays readable."""
 LATENCY_GUARDS = ("ttft_mean_s", "ttft_p99_s", "itl_mean_s", "itl_p99_s", "e2e_per_token_s")
+SHIFT_METRICS = ("e2e_per_token_s", "itl_mean_s")
 WORK_GUARDS = ("served_share", "error_share")
 """A change that does less work is worse, whatever it does to latency."""
 
@@ -67,6 +69,7 @@ def verify(
     *,
     breaks_s: Sequence[float] = (),
     early: bool = False,
+    steady: bool = True,
 ) -> Verification:
     """Judge a change by the blocks before it and after it settled.
 
@@ -76,6 +79,7 @@ def verify(
         goal: what must improve, and where.
         policy: SLO, windows, margins and the total error over all looks.
         breaks_s: times of earlier changes inside `before`; each side of one has a level of its own.
+        steady: whether the level before the change would have lasted; if not, exceeding it is no proof of harm.
         early: only ask whether it is so harmful that it must be undone before the first regular look.
     """
     plan = policy.verification
@@ -84,25 +88,54 @@ def verify(
     if not new or len(old) < BLOCKS_BEFORE_MIN:
         reason = f"{len(old)} blocks before and {len(new)} after the change could be measured"
         return Verification(Measured.UNMEASURED, reason, window_s=window_s)
-    comparison = _compare(old, new, goal, policy, breaks_s)
+    comparison = _compare(old, new, goal, policy, breaks_s, early)
     if len(comparison.after) * 2 < len(new) or (not early and len(comparison.after) < BLOCKS_AFTER_MIN):
         reason = f"only {len(comparison.after)} of {len(new)} blocks had a load that was seen before the change"
         return Verification(Measured.INCONCLUSIVE, reason, method=comparison.method, window_s=window_s)
     alpha = EARLY_ALPHA if early else 2 * plan.alpha_ratio / len(plan.looks_s)
-    found = _found(comparison, (*goal.metrics, *LATENCY_GUARDS, *WORK_GUARDS), alpha)
+    names = (*goal.metrics, "e2e_per_token_s") if early else (*goal.metrics, *LATENCY_GUARDS, *WORK_GUARDS)
+    found = _found(comparison, names, alpha)
     measured, reason = _early(found, goal, plan) if early else _judged(found, goal, policy, comparison)
-    metrics = {name: item.numbers() for name, item in found.items()}
-    return Verification(measured, reason, metrics, comparison.method, window_s)
+    if measured is Measured.WORSE and not steady and "less work" not in reason:
+        measured, reason = Measured.INCONCLUSIVE, f"waits were growing before the change already: {reason}"
+    if goal.shares and not early and measured is Measured.INCONCLUSIVE:
+        shift = _shifted(comparison, policy, alpha, breaks_s)
+        if shift is not None:
+            return Verification(Measured.IMPROVED, shift[0], found_numbers(found) | shift[1], "controls", window_s)
+    return Verification(measured, reason, found_numbers(found), comparison.method, window_s)
+
+
+def found_numbers(found: Mapping[str, "_Found"]) -> dict[str, Mapping[str, float]]:
+    """The measured figures as a verification lists them."""
+    return {name: item.numbers() for name, item in found.items()}
+
+
+def _shifted(
+    comparison: Comparison, policy: Policy, alpha: float, breaks_s: Sequence[float]
+) -> tuple[str, dict[str, Mapping[str, float]]] | None:
+    """The gain from a shift of traffic, against the same minutes at the former shares; None when there is none."""
+    least = -log1p(-policy.pace.latency_gain_min_ratio)
+    start_s = max(breaks_s, default=comparison.before[0].start_s)
+    former = [block for block in comparison.before if block.start_s >= start_s] or comparison.before
+    for name in SHIFT_METRICS:
+        metric = METRICS[name]
+        change = share_effect(former, comparison.after, metric, policy.slo, alpha)
+        now = comparison.level(metric, comparison.after)
+        if change is not None and now is not None and change.high < 0 and change.point <= -least:
+            item = _Found(metric, change, now / exp(change.point), now)
+            reason = f"{item.words}, against the same minutes at the former shares"
+            return reason, {f"{name}_at_former_shares": item.numbers()}
+    return None
 
 
 def _compare(
-    old: tuple[Block, ...], new: tuple[Block, ...], goal: Goal, policy: Policy, breaks_s: Sequence[float]
+    old: tuple[Block, ...], new: tuple[Block, ...], goal: Goal, policy: Policy, breaks_s: Sequence[float], early: bool
 ) -> Comparison:
     controls = untouched(old, new, goal)
     seen = new if controls else comparable(old, new, goal.target, policy.verification.extrapolation_ratio)
     usable = tuple(b for b in sorted(breaks_s) if sum(block.start_s >= b for block in old) >= 2)
     comparison = Comparison(old, seen, goal, policy.slo, usable, controls)
-    for name in goal.metrics:
+    for name in () if early else goal.metrics:
         onset = onset_s(comparison, METRICS[name])
         if onset is not None:
             return replace(comparison, breaks_s=(*(b for b in usable if b < onset), onset))

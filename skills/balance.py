@@ -18,6 +18,12 @@ CHANCE_SIGMAS = 4.0
 HOT_RATIO = 1.8
 """Of its fair share: below that a balanced policy on mixed lengths is as uneven from moment to moment."""
 UNEVEN_WEIGHT_RATIO = 1.5
+SAME_SPEED_RATIO = 1.1
+MANY_SCRAPES = 3
+PILED_UP_SEVERITY = 0.8
+"""Where a replica got no more work than its peers, long requests met there: it may pass by itself."""
+AT_LIMIT = 0.4
+"""Severity of a latency that is just at its limit."""
 
 
 def balance_findings(alive: Sequence[Replica], ctx: SkillContext, explained: set[str]) -> list[Finding]:
@@ -36,15 +42,17 @@ def balance_findings(alive: Sequence[Replica], ctx: SkillContext, explained: set
 
 def _hot(replica: Replica, pool: list[Replica], ctx: SkillContext) -> Finding | None:
     mine, total = _inside(replica), sum(_inside(other) for other in pool)
-    share = total * _weight(replica) / sum(_weight(other) for other in pool)
+    part = _weight(replica) / sum(_weight(other) for other in pool)
+    share = total * part
     if mine < HOT_RATIO * share or mine - share < CHANCE_SIGMAS * math.sqrt(share + 1.0):
         return None
-    if pressure_of(replica).now and not _does_more(replica, pool):
+    if _was_even(replica, pool, part) or (pressure_of(replica).now and not _does_more(replica, pool)):
         return None
     others = [other for other in pool if other is not replica]
     waiting = replica.amount(Signal.WAITING)
     missed = worst_severity(first_token(replica, ctx.slo), token_time(replica, ctx.slo))
     queued = waiting >= 2 and not draining(replica.fact(Signal.WAITING))
+    more = _does_more(replica, pool)
     idle = min(_inside(other) for other in others)
     return Finding(
         layer=Layer.ROUTING,
@@ -53,8 +61,11 @@ def _hot(replica: Replica, pool: list[Replica], ctx: SkillContext) -> Finding | 
             f"{replica.name} holds {mine:g} of the pool's {total:g} requests, its fair share is {share:.0f}; "
             f"the idlest of its {len(others)} peers holds {idle:g}."
         ),
-        severity=max(missed, (0.5 if queued else 0.4) + 0.2 * unit((mine / max(share, 1.0) - HOT_RATIO) / HOT_RATIO)),
-        confidence=0.8,
+        severity=max(
+            missed if more else min(missed, PILED_UP_SEVERITY),
+            (0.5 if queued else 0.4) + 0.2 * unit((mine / max(share, 1.0) - HOT_RATIO) / HOT_RATIO),
+        ),
+        confidence=0.8 if more else 0.6,
         tunable=True,
         target=replica.name,
         evidence={
@@ -70,35 +81,61 @@ def _hot(replica: Replica, pool: list[Replica], ctx: SkillContext) -> Finding | 
 
 
 def _uneven(pool: list[Replica], ctx: SkillContext) -> Finding | None:
-    """A replica's weight is far below its peers' although it is as quick as they are."""
-    weights = {replica.name: _weight(replica) for replica in pool}
-    low, high = min(pool, key=_weight), max(weights.values())
-    if weights[low.name] * UNEVEN_WEIGHT_RATIO > high:
+    """A replica's weight is far from its peers' although it is neither slower nor quicker than they are."""
+    odd = max(pool, key=lambda replica: _apart(_weight(replica), _usual_weight(replica, pool)))
+    weight, usual = _weight(odd), _usual_weight(odd, pool)
+    if _apart(weight, usual) < UNEVEN_WEIGHT_RATIO or _speed_explains(odd, pool, weight > usual):
         return None
-    times = [time for other in pool if other is not low and (time := other.value(Signal.ITL_MEAN_S)) is not None]
-    own = low.value(Signal.ITL_MEAN_S)
-    if own is None or not times or own > 1.1 * median(times):
-        return None
-    others = [other for other in pool if other is not low]
-    missed = max(worst_severity(first_token(other, ctx.slo), token_time(other, ctx.slo)) for other in others)
+    missed = max(worst_severity(first_token(replica, ctx.slo), token_time(replica, ctx.slo)) for replica in pool)
+    crowded = weight > usual and _inside(odd) >= HOT_RATIO * sum(_inside(other) for other in pool) / len(pool)
     return Finding(
         layer=Layer.ROUTING,
         cause="uneven_weights",
         claim=(
-            f"{low.name} has weight {weights[low.name]:g} where others have {high:g}, yet it makes tokens as fast: "
-            "the others carry its share."
+            f"{odd.name} has weight {weight:g} where its peers have {usual:g}, which its speed does not explain: "
+            f"{odd.name if weight > usual else 'the others'} must carry more than a fair share."
         ),
-        severity=max(0.35, missed) if missed >= 0.4 else 0.2,
-        confidence=0.7,
+        severity=max(0.35 if missed >= AT_LIMIT else 0.2, missed, 0.5 if crowded else 0.0),
+        confidence=0.8,
         tunable=True,
-        target=low.name,
+        target=odd.name,
         evidence={
-            "routing_weight": weights[low.name],
-            "highest_weight": high,
-            "itl_mean_s": own,
-            "peers_itl_mean_s": median(times),
+            "routing_weight": weight,
+            "usual_weight": usual,
+            "requests_inside": _inside(odd),
+            "itl_mean_s": odd.value(Signal.ITL_MEAN_S),
         },
     )
+
+
+def _usual_weight(replica: Replica, pool: list[Replica]) -> float:
+    return median([_weight(other) for other in pool if other is not replica])
+
+
+def _apart(weight: float, usual: float) -> float:
+    return max(weight, usual) / max(1.0, min(weight, usual))
+
+
+def _speed_explains(odd: Replica, pool: list[Replica], heavy: bool) -> bool:
+    """Whether tokens come slower on a light replica, or quicker on a heavy one; unknown speed explains nothing."""
+    times = [time for other in pool if other is not odd and (time := other.value(Signal.ITL_MEAN_S)) is not None]
+    own = odd.value(Signal.ITL_MEAN_S)
+    if own is None or not times:
+        return False
+    return own < median(times) / SAME_SPEED_RATIO if heavy else own > SAME_SPEED_RATIO * median(times)
+
+
+def _was_even(replica: Replica, pool: list[Replica], part: float) -> bool:
+    """Whether the pool was even at the window's start, so that this may be one burst; two scrapes cannot tell."""
+    if replica.snapshot.scrapes < MANY_SCRAPES:
+        return False
+    starts = {other.name: _inside_at_start(other) for other in pool}
+    return starts[replica.name] < HOT_RATIO * part * sum(starts.values())
+
+
+def _inside_at_start(replica: Replica) -> float:
+    facts = (replica.fact(Signal.RUNNING), replica.fact(Signal.WAITING))
+    return sum(fact.start for fact in facts if fact is not None and fact.start is not None)
 
 
 def _does_more(replica: Replica, pool: list[Replica]) -> bool:

@@ -28,8 +28,11 @@ SYMPTOM_SHARE = 0.4
 """What is left of a finding's confidence when another one explains it."""
 BLIND_SHARE = 0.5
 """What is left of a finding's confidence when the metrics of its target are stale or not to be believed."""
-EXPLAINS = frozenset({"slow_replica", "hot_replica", "lost_replica", "failing_replica"})
+EXPLAINS = frozenset({"slow_replica", "hot_replica", "lost_replica", "failing_replica", "uneven_weights"})
 """Troubles of one replica from which its own queue, slow tokens or pressure follow."""
+DEEPER = frozenset({"memory_fragmented", "slow_execution_profile"})
+"""Troubles of one replica from which it follows that it is slow."""
+SYMPTOM_LAYERS = frozenset({Layer.BATCHING, Layer.CACHE, Layer.EXECUTION, Layer.EXTERNAL})
 DOUBTFUL = frozenset({"metrics_stale", "metrics_implausible", "metrics_not_finite"})
 
 
@@ -72,9 +75,11 @@ def finding_named(cause: str, ctx: SkillContext, target: str | None = None) -> F
 def _causes_first(found: list[Finding]) -> list[Finding]:
     """A replica's own routing trouble explains its queue; the explanation inherits the symptom's severity."""
     roots = {f.target: f for f in found if f.cause in EXPLAINS and f.severity >= HEALTHY_BELOW and f.target != FLEET}
+    roots |= {f.target: f for f in found if f.cause in DEEPER and f.severity >= HEALTHY_BELOW}
     judged, inherited = [], dict.fromkeys(roots, 0.0)
     for finding in found:
-        if finding.target in roots and finding.layer in (Layer.BATCHING, Layer.CACHE, Layer.EXECUTION, Layer.EXTERNAL):
+        root = roots.get(finding.target)
+        if root is not None and finding is not root and (finding.layer in SYMPTOM_LAYERS or finding.cause in EXPLAINS):
             inherited[finding.target] = max(inherited[finding.target], finding.severity)
             finding = replace(finding, confidence=finding.confidence * SYMPTOM_SHARE)
         judged.append(finding)

@@ -40,7 +40,7 @@ def _queue(fleet: Replica, ctx: SkillContext) -> Finding | None:
             + (
                 "while every engine has free blocks and an empty queue: the gateway's own caps bind."
                 if free
-                else f"and the engines have no room (KV use {fleet.amount(Signal.KV_USAGE_RATIO):.0%}): more load than capacity."
+                else f"and engines have no room (KV use {fleet.amount(Signal.KV_USAGE_RATIO):.0%}): overload."
             )
         ),
         severity=max(length, 0.0 if promised is None else miss_severity(promised.ratio)),

@@ -42,7 +42,7 @@ def _finding(name: str, problems: Mapping[Signal, str], facts: Facts, since_star
         tunable=False,
         target=name,
         evidence={str(signal): facts[signal].value for signal in problems if signal in facts},
-        advice="Ask whoever maintains the engine or the exporter: the metric is at fault until shown otherwise, not the service.",
+        advice="Ask whoever maintains the engine or the exporter: until shown otherwise the metric is at fault.",
     )
 
 
@@ -66,9 +66,9 @@ def _impossible(facts: Facts) -> Iterator[tuple[Signal, str]]:
 
 def _contradictory(facts: Facts) -> Iterator[tuple[Signal, str]]:
     ttft, whole, finished = (facts.get(s) for s in (Signal.TTFT_MEAN_S, Signal.E2E_MEAN_S, Signal.FINISHED))
-    if ttft and whole and finished and finished.value >= ENOUGH_REQUESTS and _calm(facts.get(Signal.WAITING)):
-        if ttft.value > CONTRADICTION_RATIO * whole.value:
-            yield Signal.E2E_MEAN_S, f"whole requests take {whole.value:.3g} s, their first tokens {ttft.value:.3g} s"
+    comparable = finished and finished.value >= ENOUGH_REQUESTS and _calm(facts.get(Signal.WAITING))
+    if comparable and ttft and whole and ttft.value > CONTRADICTION_RATIO * whole.value:
+        yield Signal.E2E_MEAN_S, f"whole requests take {whole.value:.3g} s, their first tokens {ttft.value:.3g} s"
     made, running = facts.get(Signal.GENERATION_TOKENS), facts.get(Signal.RUNNING)
     idle = running is not None and max(running.value, running.start or 0.0, running.peak or 0.0) == 0
     waiting = facts.get(Signal.WAITING)

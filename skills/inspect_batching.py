@@ -1,8 +1,8 @@
 """Is the batch too small for the load, or does prompt work starve running answers?"""
 
 from harness.diagnosis import Finding
-from skills.pressure import FULL_RATIO, pressure_of
 from skills.prefill import prefill_findings
+from skills.pressure import FULL_RATIO, pressure_of
 from skills.promise import first_token, miss_severity, unit
 from skills.queue import standing
 from skills.replica import Replica, replicas_of
@@ -49,7 +49,9 @@ def cap_finding(replica: Replica, ctx: SkillContext) -> Finding | None:
     return Finding(
         layer=Layer.BATCHING,
         cause="running_cap_binds",
-        claim=f"{replica.name} runs {running:g} requests{cap} while {waiting:g} wait, and {free}: slots, not memory, bind.",
+        claim=(
+            f"{replica.name} runs {running:g} requests{cap} while {waiting:g} wait, and {free}: slots bind, not memory."
+        ),
         severity=_severity(waiting, running, None if promised is None else promised.ratio),
         confidence=_confidence(replica, usage),
         tunable=usage is not None,

@@ -1,8 +1,8 @@
 """Is the KV cache too small for the load, and do cached prefixes help?"""
 
 from harness.diagnosis import Finding
-from skills.pressure import Pressure, pressure_of
 from skills.prefix_reuse import prefix_findings
+from skills.pressure import Pressure, pressure_of
 from skills.promise import first_token, token_time, unit, worst_severity
 from skills.replica import Replica, replicas_of
 from skills.skill import SkillContext, skill
@@ -20,7 +20,7 @@ PAST_SEVERITY = 0.35
 
 @skill(effect="read", layer=Layer.CACHE)
 def inspect_cache(ctx: SkillContext) -> tuple[Finding, ...]:
-    """Report KV-cache pressure, preemptions in the window, prefix hits, the most reused prefixes and what evicting costs.
+    """Report KV-cache pressure, preemptions, prefix hits, the most reused prefixes and what evicting them costs.
 
     Look here before anything that lets more requests run at once.
     """
@@ -116,7 +116,8 @@ def _past(replica: Replica, pressure: Pressure) -> Finding:
         ),
         severity=severity,
         confidence=0.6,
-        tunable=True,
+        tunable=False,
         target=replica.name,
         evidence=_evidence(replica, pressure),
+        advice="Nothing to change for it now: look again in the next window.",
     )

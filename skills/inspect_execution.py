@@ -29,7 +29,7 @@ HARDWARE = (
 
 @skill(effect="read", layer=Layer.EXECUTION)
 def inspect_execution(ctx: SkillContext) -> tuple[Finding, ...]:
-    """Report speculation that is barely accepted, slow tokens at a small batch, and a slowdown without a change of load.
+    """Report barely accepted speculation, slow tokens at a small batch, and a slowdown without a change of load.
 
     Causes in hardware are reported as not tunable, with whom to ask.
     """
@@ -51,7 +51,7 @@ def _slow_tokens(replica: Replica, ctx: SkillContext) -> Finding | None:
         layer=Layer.EXECUTION if wrong else Layer.EXTERNAL,
         cause="slow_execution_profile" if wrong else "slow_tokens",
         claim=(
-            f"{replica.name} makes a token every {pace.measured_s * 1000:.0f} ms with only {running:.0f} requests running "
+            f"{replica.name} makes a token every {pace.measured_s * 1000:.0f} ms with only {running:.0f} running "
             f"({pace.limit_s * 1000:.0f} ms promised), little prefill and free KV"
             + (f"; its execution profile is {profile!r}." if wrong else ": neither batch nor memory explains it.")
         ),
@@ -85,8 +85,8 @@ def _slowed(ctx: SkillContext) -> Finding | None:
         layer=Layer.EXTERNAL,
         cause="fleet_slowdown",
         claim=(
-            f"Token time rose {ratio:.1f} times within the window on all {len(known)} replicas while arrivals and tokens "
-            "stayed the same: the hardware or the host became slower, not the load heavier."
+            f"Token time rose {ratio:.1f} times within the window on all {len(known)} replicas while arrivals and "
+            "tokens stayed the same: the hardware or the host became slower, not the load heavier."
         ),
         severity=max(0.4, 0.0 if pace is None else pace.severity),
         confidence=0.7 if len(known) > 1 else 0.5,

@@ -19,7 +19,9 @@ GiB = 2**30
 def inspect_memory(ctx: SkillContext) -> tuple[Finding, ...]:
     """Report free device memory and fragmentation; without a device signal, say that KV figures stand in for them."""
     replicas = replicas_of(ctx.snapshot)
-    found = [finding for replica in replicas for finding in (_low(replica), _fragmented(replica)) if finding is not None]
+    found = [
+        finding for replica in replicas for finding in (_low(replica), _fragmented(replica)) if finding is not None
+    ]
     if any(replica.value(Signal.DEVICE_FREE_BYTES) is not None for replica in replicas):
         return tuple(found)
     return (*found, _unmeasured(Replica(ctx.snapshot)))
@@ -54,7 +56,7 @@ def _fragmented(replica: Replica) -> Finding | None:
     return Finding(
         layer=Layer.MEMORY,
         cause="memory_fragmented",
-        claim=f"{fragmented:.0%} of the device memory reserved on {replica.name} is unusable fragments; a restart heals it.",
+        claim=f"{fragmented:.0%} of the device memory reserved on {replica.name} is in fragments; a restart heals it.",
         severity=0.35 + 0.5 * unit((fragmented - FRAGMENTED_RATIO) / (1 - FRAGMENTED_RATIO)),
         confidence=0.7,
         tunable=True,

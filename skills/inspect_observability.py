@@ -14,11 +14,13 @@ STALE_S = 30.0
 """The gate's own limit: on older facts no change is allowed."""
 ESSENTIAL = (Signal.RUNNING, Signal.WAITING, Signal.KV_USAGE_RATIO)
 """Without these no change is safe, whatever else is known."""
+LEFT_OUT = "was left out"
+"""How the readers of metrics end a warning about a series they could not use."""
 
 
 @skill(effect="read", layer=Layer.OBSERVABILITY)
 def inspect_observability(ctx: SkillContext) -> tuple[Finding, ...]:
-    """Report metrics that are missing, stale, silent on one replica, not numbers, impossible or contradicting each other."""
+    """Report metrics that are missing, stale, silent on one replica, not numbers, impossible or contradictory."""
     return (*_silent(ctx), *_missing(ctx), *_stale(ctx), *_not_finite(ctx), *implausible_findings(ctx), *_odd(ctx))
 
 
@@ -42,7 +44,9 @@ def _silent(ctx: SkillContext) -> list[Finding]:
     if not any(told.values()):
         return []
     return [
-        _claim("replica_silent", f"No engine metric of {name} was read, while its peers' were.", 0.6, name, {"facts": 0.0})
+        _claim(
+            "replica_silent", f"No engine metric of {name} was read, while its peers' were.", 0.6, name, {"facts": 0.0}
+        )
         for name, found in sorted(told.items())
         if not found and ctx.snapshot.value(Signal.UP, name) != 0
     ]
@@ -89,9 +93,12 @@ def _not_finite(ctx: SkillContext) -> list[Finding]:
 
 
 def _odd(ctx: SkillContext) -> list[Finding]:
-    """What the reader of the metrics found odd: context, unless it costs a signal, which is then missing."""
+    """What the reader of the metrics found odd: context, unless it had to leave something out as unusable."""
     warnings = ctx.snapshot.warnings
     if not warnings:
         return []
-    claim = f"{len(warnings)} oddities in the input, first: {warnings[0]}"
-    return [_claim("odd_input", claim, 0.2, FLEET, {"warnings": float(len(warnings))})]
+    dropped = [warning for warning in warnings if LEFT_OUT in warning]
+    first = dropped[0] if dropped else warnings[0]
+    claim = f"{len(warnings)} oddities in the input, first: {first}"
+    evidence: dict[str, float | str | None] = {"warnings": float(len(warnings)), "left_out": float(len(dropped))}
+    return [_claim("odd_input", claim, 0.35 if dropped else 0.2, FLEET, evidence)]

@@ -12,7 +12,7 @@ from stack.layer import Layer
 
 @skill(effect="read", layer=Layer.ROUTING)
 def inspect_routing(ctx: SkillContext) -> tuple[Finding, ...]:
-    """Compare replicas: lost, slow at no more work than its peers, hot, unevenly weighted; and queues at the gateway."""
+    """Compare replicas: lost, slow at no more work than its peers, hot, oddly weighted; and queues at the gateway."""
     replicas = replicas_of(ctx.snapshot)
     lost = [found for replica in replicas if (found := lost_finding(replica)) is not None]
     gone = {finding.target for finding in lost}

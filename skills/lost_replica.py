@@ -92,7 +92,9 @@ def _failing(replica: Replica) -> Finding | None:
         tunable=alone,
         target=replica.name,
         evidence={"error_responses": replica.value(Signal.ERRORS), "error_share": share},
-        advice=REPAIR if alone else "Read the engine's and the gateway's log: errors on all replicas are no matter of load.",
+        advice=REPAIR
+        if alone
+        else "Read the engine's and the gateway's log: errors on all replicas are no matter of load.",
     )
 
 

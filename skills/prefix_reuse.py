@@ -57,7 +57,7 @@ def _dropped(fleet: Replica, ctx: SkillContext) -> Finding | None:
         },
         advice=""
         if crowded or spread
-        else "Ask the client's owner what changed at the head of the prompt: a timestamp, an id or a new system prompt.",
+        else "Ask the client's owner what changed at the head of the prompt: a timestamp, an id, a system prompt.",
     )
 
 
@@ -96,7 +96,7 @@ def _disabled(ctx: SkillContext) -> Finding | None:
     return Finding(
         layer=Layer.CACHE,
         cause="prefix_caching_off",
-        claim=f"Configuration: prefix caching is off on {', '.join(sorted(off))}, so shared prompt heads are recomputed.",
+        claim=f"Configuration: prefix caching is off on {', '.join(sorted(off))}, so shared prompts are recomputed.",
         severity=0.2,
         confidence=0.9,
         tunable=False,

@@ -9,6 +9,8 @@ FULL_RATIO = 0.85
 """The gate's watermark: above it the growth of running answers alone can fill the pool."""
 RISING_RATIO = 0.05
 """A change of KV use within one window that is more than the coming and going of single requests."""
+SAWTOOTH_RATIO, SAWTOOTH_SHARE = 0.6, 0.1
+"""A pool that preempts one request in ten frees its blocks each time: between two of them it is less than full."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,9 @@ class Pressure:
             return True
         if self.preemptions_late is not None:
             return self.preemptions_late > 0
-        return self.usage_ratio is None and bool(self.preemptions)
+        if self.usage_ratio is None:
+            return bool(self.preemptions)
+        return self.usage_ratio >= SAWTOOTH_RATIO and self.preempted_share >= SAWTOOTH_SHARE
 
     @property
     def seen(self) -> bool:

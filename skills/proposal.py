@@ -1,4 +1,4 @@
-"""A change that somebody named, made into an action; everything that can be checked without the gate is checked here."""
+"""A change that somebody named, made into an action, with all checks that need no gate."""
 
 from harness.action import Action
 from harness.diagnosis import Finding
@@ -15,7 +15,13 @@ GROWS_BATCH = frozenset({Effect.RELIEVES_QUEUE, Effect.RAISES_MEMORY})
 
 
 def propose(
-    setting: str, target: str, after: Value, ctx: SkillContext, finding: Finding, reason: str, requested_by: str = "agent"
+    setting: str,
+    target: str,
+    after: Value,
+    ctx: SkillContext,
+    finding: Finding,
+    reason: str,
+    requested_by: str = "agent",
 ) -> Action:
     """The action that sets `setting` on `target` to `after` because of `finding`.
 
@@ -69,7 +75,7 @@ def held(declared: Setting, target: str, snapshot: Snapshot) -> Value:
 
 def memory_refusal(declared: Setting, target: str, before: Value, after: Value, snapshot: Snapshot) -> str | None:
     """Why a change that lets more requests run must not be made now: KV before a bigger batch. None when it may."""
-    if not GROWS_BATCH <= declared.effects(before, after):
+    if not GROWS_BATCH.issubset(declared.effects(before, after)):
         return None
     names = sorted(snapshot.replicas) if target == FLEET else [target]
     short = [name for name in names if not room_for_more(Replica(snapshot, name))]

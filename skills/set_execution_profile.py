@@ -11,11 +11,15 @@ from stack.layer import Layer
 
 @skill(effect="propose", layer=Layer.EXECUTION)
 def set_execution_profile(
-    ctx: SkillContext, target: Target, profile: Annotated[str, choice_of("execution_profile")], cause: Cause, reason: Reason
+    ctx: SkillContext,
+    target: Target,
+    profile: Annotated[str, choice_of("execution_profile")],
+    cause: Cause,
+    reason: Reason,
 ) -> Result:
     """Propose another execution profile; it takes a rolling restart, one replica at a time.
 
-    Use no_speculation when drafts are almost never accepted, fp8_kv for twice the KV blocks, default to leave a wrong profile.
+    Use no_speculation when drafts are almost never accepted, fp8_kv for twice the KV blocks.
 
     Args:
         target: name of the replica, or `fleet` for all.

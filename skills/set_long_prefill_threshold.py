@@ -11,7 +11,11 @@ from stack.layer import Layer
 
 @skill(effect="propose", layer=Layer.BATCHING)
 def set_long_prefill_threshold(
-    ctx: SkillContext, target: Target, tokens: Annotated[float, number_of("long_prefill_threshold_tokens")], cause: Cause, reason: Reason
+    ctx: SkillContext,
+    target: Target,
+    tokens: Annotated[float, number_of("long_prefill_threshold_tokens")],
+    cause: Cause,
+    reason: Reason,
 ) -> Result:
     """Propose how many tokens of one long prompt are worked on in a step.
 

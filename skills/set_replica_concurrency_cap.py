@@ -11,9 +11,13 @@ from stack.layer import Layer
 
 @skill(effect="propose", layer=Layer.ROUTING)
 def set_replica_concurrency_cap(
-    ctx: SkillContext, target: Target, cap: Annotated[float, number_of("replica_concurrency_cap")], cause: Cause, reason: Reason
+    ctx: SkillContext,
+    target: Target,
+    cap: Annotated[float, number_of("replica_concurrency_cap")],
+    cause: Cause,
+    reason: Reason,
 ) -> Result:
-    """Propose how many requests the gateway lets into a replica at once; the others wait where any replica can take them.
+    """Propose how many requests the gateway lets into a replica at once; the others wait at the gateway.
 
     Lower it against KV pressure or a pile-up on one replica; raise it when the gateway queues while engines have room.
 

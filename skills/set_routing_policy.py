@@ -16,7 +16,7 @@ def set_routing_policy(
 ) -> Result:
     """Propose how the gateway picks a replica.
 
-    Least outstanding goes around slow and hot replicas; prefix-aware and session hash keep prefixes where they are cached.
+    Least outstanding goes around slow and hot replicas; prefix-aware and session hash follow cached prefixes.
 
     Args:
         policy: name of the policy.

@@ -11,7 +11,11 @@ from stack.layer import Layer
 
 @skill(effect="propose", layer=Layer.ROUTING)
 def set_routing_weight(
-    ctx: SkillContext, target: Target, weight: Annotated[float, number_of("routing_weight")], cause: Cause, reason: Reason
+    ctx: SkillContext,
+    target: Target,
+    weight: Annotated[float, number_of("routing_weight")],
+    cause: Cause,
+    reason: Reason,
 ) -> Result:
     """Propose a replica's share of new requests, as points against its peers'.
 

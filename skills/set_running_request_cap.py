@@ -11,11 +11,15 @@ from stack.layer import Layer
 
 @skill(effect="propose", layer=Layer.BATCHING)
 def set_running_request_cap(
-    ctx: SkillContext, target: Target, cap: Annotated[float, number_of("running_request_cap")], cause: Cause, reason: Reason
+    ctx: SkillContext,
+    target: Target,
+    cap: Annotated[float, number_of("running_request_cap")],
+    cause: Cause,
+    reason: Reason,
 ) -> Result:
     """Propose how many requests an engine runs at once.
 
-    Raise it when the cap binds while KV blocks are free; lower it against preemptions. It is never raised under KV pressure.
+    Raise it when the cap binds while KV is free; lower it against preemptions. Under KV pressure it is never raised.
 
     Args:
         target: name of the replica, or `fleet` for all.

@@ -11,7 +11,11 @@ from stack.layer import Layer
 
 @skill(effect="propose", layer=Layer.BATCHING)
 def set_tokens_per_step(
-    ctx: SkillContext, target: Target, tokens: Annotated[float, number_of("tokens_per_step")], cause: Cause, reason: Reason
+    ctx: SkillContext,
+    target: Target,
+    tokens: Annotated[float, number_of("tokens_per_step")],
+    cause: Cause,
+    reason: Reason,
 ) -> Result:
     """Propose how many tokens an engine step works on, prompts and answers together.
 

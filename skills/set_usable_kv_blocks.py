@@ -11,7 +11,11 @@ from stack.layer import Layer
 
 @skill(effect="propose", layer=Layer.CACHE)
 def set_usable_kv_blocks(
-    ctx: SkillContext, target: Target, ratio: Annotated[float, number_of("usable_kv_blocks_ratio")], cause: Cause, reason: Reason
+    ctx: SkillContext,
+    target: Target,
+    ratio: Annotated[float, number_of("usable_kv_blocks_ratio")],
+    cause: Cause,
+    reason: Reason,
 ) -> Result:
     """Propose the share of KV blocks that the scheduler may use.
 

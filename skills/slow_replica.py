@@ -67,7 +67,7 @@ def slow_finding(replica: Replica, ctx: SkillContext) -> Finding | None:
         tunable=True,
         target=replica.name,
         evidence=_evidence(replica, peers, compared),
-        advice="Have the operators of the machine look at its GPU clocks, temperature and neighbours: weights only go around it.",
+        advice="Have its machine looked at (GPU clocks, temperature, neighbours): weights only go around it.",
     )
 
 

@@ -38,8 +38,12 @@ def _finding(replica: str, ratio: Fact, drafted: Fact, since_start: bool) -> Fin
         layer=Layer.EXECUTION,
         cause="speculation_rejected" if rejected else "speculation_wasteful",
         claim=(
-            f"Configuration: of {drafted.value:g} drafted tokens on {replica} {period} only {ratio.value:.1%} were accepted"
-            + ("; drafts are almost never right and cost a verification each." if rejected else ": drafts are too long.")
+            f"Configuration: of {drafted.value:g} tokens drafted on {replica} {period} {ratio.value:.1%} were accepted"
+            + (
+                "; drafts are almost never right and cost a verification each."
+                if rejected
+                else ": drafts are too long."
+            )
         ),
         severity=0.6 if rejected else 0.35,
         confidence=0.8 if rejected else 0.6,
@@ -51,7 +55,5 @@ def _finding(replica: str, ratio: Fact, drafted: Fact, since_start: bool) -> Fin
             "claim_about": "configuration",
             "period": period,
         },
-        advice=""
-        if rejected
-        else "Ask whoever starts the engines to draft fewer tokens (num_speculative_tokens) and to compare token times.",
+        advice="" if rejected else "Ask whoever starts the engines to draft fewer tokens (num_speculative_tokens).",
     )

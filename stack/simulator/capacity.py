@@ -64,8 +64,8 @@ def scaled(traffic: Traffic, factor: float, *, duration_s: float | None = None, 
 def capacity_per_s(fleet: FleetSpec, lengths: Traffic, limits: Limits | None = None) -> float:
     """The highest steady rate at which at least 95 % of requests of these lengths are inside the limits.
 
-    Found by bisection to 4 % in the simulator itself, with the engines' settings at their defaults behind a gateway that
-    balances by outstanding tokens. Prefix reuse is not counted.
+    Found by bisection to 4 % in the simulator itself, with the engines' settings at their defaults behind a gateway
+    that balances by outstanding tokens. Prefix reuse is not counted.
     """
     limits = limits or CommonLimits()
     key = (limits.ttft_s, limits.ttft_s_per_prompt_token, limits.itl_s)
@@ -115,7 +115,15 @@ def _joined(traffic: Traffic, parts: list[Traffic], copies: int) -> Traffic:
     chains = np.concatenate([traffic.chains + copy * traffic.chunks for copy in range(copies)])
     columns = {
         name: np.concatenate([getattr(part, name) for part in parts])
-        for name in ("arrival_s", "prompt_tokens", "output_tokens", "is_batch", "session", "chain_start", "chain_length")
+        for name in (
+            "arrival_s",
+            "prompt_tokens",
+            "output_tokens",
+            "is_batch",
+            "session",
+            "chain_start",
+            "chain_length",
+        )
     }
     order = np.argsort(columns["arrival_s"], kind="stable")
     return Traffic(**{name: values[order] for name, values in columns.items()}, chains=chains)

@@ -59,20 +59,34 @@ FAULTS: Mapping[str, FaultKind] = MappingProxyType(
         "hot_replica": FaultKind("clients pin a third of the traffic to one replica", Layer.ROUTING, Nature.HIDDEN),
         "weights_uneven": FaultKind("one replica's weight is set far above the others'", Layer.ROUTING, Nature.SETTING),
         "prefix_scatter": FaultKind("the routing policy is set to round robin", Layer.ROUTING, Nature.SETTING),
-        "cap_too_small": FaultKind("the running-request cap is set below what the load needs", Layer.BATCHING, Nature.SETTING),
-        "cap_too_big": FaultKind("a tenth of the KV blocks is left and the cap is at its highest", Layer.CACHE, Nature.SETTING),
+        "cap_too_small": FaultKind(
+            "the running-request cap is set below what the load needs", Layer.BATCHING, Nature.SETTING
+        ),
+        "cap_too_big": FaultKind(
+            "a tenth of the KV blocks is left and the cap is at its highest", Layer.CACHE, Nature.SETTING
+        ),
         "kv_pool_small": FaultKind("the usable share of the KV blocks is set to a tenth", Layer.CACHE, Nature.SETTING),
-        "prompt_timestamp": FaultKind("a time stamp at the head of every prompt", Layer.CACHE, Nature.HIDDEN, tunable=False),
+        "prompt_timestamp": FaultKind(
+            "a time stamp at the head of every prompt", Layer.CACHE, Nature.HIDDEN, tunable=False
+        ),
         "long_prompt_flood": FaultKind("many very long prompts for five minutes", Layer.BATCHING, Nature.TRAFFIC),
         "batch_flood": FaultKind("a dump of batch requests beside interactive ones", Layer.BATCHING, Nature.TRAFFIC),
         "fragmentation": FaultKind("one worker's memory is fragmented and slows it", Layer.MEMORY, Nature.HIDDEN),
-        "gpu_throttling": FaultKind("all GPUs run at two thirds of their speed", Layer.EXTERNAL, Nature.HIDDEN, tunable=False),
-        "proxy_buffering": FaultKind("a proxy holds answers back until they are whole", Layer.EXTERNAL, Nature.HIDDEN, tunable=False),
-        "stale_metrics": FaultKind("every engine's metrics stand still", Layer.OBSERVABILITY, Nature.METRICS, tunable=False),
-        "missing_metrics": FaultKind("one engine's metrics are gone", Layer.OBSERVABILITY, Nature.METRICS, tunable=False),
+        "gpu_throttling": FaultKind(
+            "all GPUs run at two thirds of their speed", Layer.EXTERNAL, Nature.HIDDEN, tunable=False
+        ),
+        "proxy_buffering": FaultKind(
+            "a proxy holds answers back until they are whole", Layer.EXTERNAL, Nature.HIDDEN, tunable=False
+        ),
+        "stale_metrics": FaultKind(
+            "every engine's metrics stand still", Layer.OBSERVABILITY, Nature.METRICS, tunable=False
+        ),
+        "missing_metrics": FaultKind(
+            "one engine's metrics are gone", Layer.OBSERVABILITY, Nature.METRICS, tunable=False
+        ),
         "nan_metrics": FaultKind("one engine's metrics are NaN", Layer.OBSERVABILITY, Nature.METRICS, tunable=False),
     }
-)  # fmt: skip
+)
 
 
 def parse_fault(text: str) -> Fault:

@@ -34,6 +34,7 @@ class FleetSpec:
     restart_s: float = 60.0
 
     def __post_init__(self) -> None:
+        """Refuse what cannot be simulated."""
         if self.replicas < 1:
             raise InputError(f"a fleet needs at least one replica, not {self.replicas}")
         if self.profile not in PROFILES:

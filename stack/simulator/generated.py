@@ -17,7 +17,9 @@ def steady(rate_per_s: float, duration_s: float, *, seed: int, lengths: Traffic 
     return poisson(lambda t: np.full(len(t), rate_per_s), rate_per_s, duration_s, seed=seed, lengths=lengths)
 
 
-def ramp(low_per_s: float, high_per_s: float, duration_s: float, *, seed: int, lengths: Traffic | None = None) -> Traffic:
+def ramp(
+    low_per_s: float, high_per_s: float, duration_s: float, *, seed: int, lengths: Traffic | None = None
+) -> Traffic:
     """Up from `low_per_s` to `high_per_s` in the middle and down again."""
 
     def rate(t: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -62,9 +64,7 @@ def poisson(
     return plain(times, prompts, outputs)
 
 
-def with_shared_prefixes(
-    traffic: Traffic, *, prefixes: int, chunks: int, seed: int, skew: float = 1.0
-) -> Traffic:
+def with_shared_prefixes(traffic: Traffic, *, prefixes: int, chunks: int, seed: int, skew: float = 1.0) -> Traffic:
     """The same arrivals, each prompt preceded by one of `prefixes` shared ones of `chunks` chunks, Zipf distributed."""
     rng = np.random.default_rng(seed)
     share = 1 / np.arange(1, prefixes + 1) ** skew
@@ -79,9 +79,7 @@ def with_shared_prefixes(
     )
 
 
-def _drawn(
-    lengths: Traffic, n: int, rng: np.random.Generator
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _drawn(lengths: Traffic, n: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     index = rng.integers(len(lengths), size=n)
     return lengths.prompt_tokens[index], lengths.output_tokens[index]
 

@@ -80,7 +80,8 @@ class Outcomes:
         with np.errstate(invalid="ignore"):
             interactive = (self.ttft_s <= allowed_s) & (np.isnan(self.itl_s) | (self.itl_s <= limits.itl_s))
             batch = self.e2e_s <= batch_limit_s
-        return finished & np.where(self.is_batch, batch, interactive)
+        good: NDArray[np.bool_] = finished & np.where(self.is_batch, batch, interactive)
+        return good
 
 
 def outcomes_of(world: World) -> Outcomes:

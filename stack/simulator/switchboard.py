@@ -118,7 +118,9 @@ class Switchboard:
     def _located(self, name: str, target: str) -> Setting:
         setting = setting_named(name)
         if target not in self.targets(setting):
-            raise UnknownSettingError(f"{name} does not exist on {target!r}; it does on {', '.join(self.targets(setting))}")
+            raise UnknownSettingError(
+                f"{name} does not exist on {target!r}; it does on {', '.join(self.targets(setting))}"
+            )
         return setting
 
     def _reachable(self, setting: Setting, target: str) -> None:

@@ -34,11 +34,13 @@ class Traffic:
     chains: NDArray[np.int64]
 
     def __post_init__(self) -> None:
+        """Check the arrays and freeze them."""
         _check(self)
         for field in fields(self):
             getattr(self, field.name).setflags(write=False)
 
     def __len__(self) -> int:
+        """Number of requests."""
         return len(self.arrival_s)
 
     @property

@@ -42,7 +42,8 @@ def read_azure(path: Path) -> Traffic:
     if missing:
         raise InputError(f"{path}, line 1: expected the columns {', '.join(AZURE_COLUMNS)}, found {_shown(header)}")
     place = [header.index(column) for column in AZURE_COLUMNS]
-    times, prompts, outputs = [], [], []
+    times: list[float] = []
+    prompts, outputs = [], []
     for line, row in rows:
         where = f"{path}, line {line}"
         if len(row) != len(header):
@@ -170,7 +171,9 @@ def _hashes(record: dict[str, Any], prompt: int, where: str) -> list[int]:
 
 def _in_order(times: list[float], time_s: float, where: str) -> None:
     if times and time_s < times[-1]:
-        raise InputError(f"{where}: times must not go back, but this request is {times[-1] - time_s:g} s before the last")
+        raise InputError(
+            f"{where}: times must not go back, but this request is {times[-1] - time_s:g} s before the last"
+        )
 
 
 def _shown(value: object) -> str:

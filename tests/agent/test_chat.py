@@ -49,7 +49,7 @@ def test_with_a_model_text_streams_and_read_skills_are_called():
 
 
 def test_a_change_the_model_proposes_takes_the_path_to_a_person():
-    call = ("limit_running_requests", {"target": "replica-2", "value": 24})
+    call = ("request_change", {"setting": "running_request_cap", "target": "replica-2", "value": 24})
     events, _ = answered(Turn(calls=(call,)), question="raise the cap of replica-2 to 24")
     proposed = next(event for event in events if isinstance(event, Proposed))
     assert proposed.action.requested_by == "ann" and proposed.action.after == 24
@@ -65,7 +65,7 @@ def test_earlier_exchanges_are_told_again():
 def test_a_model_that_fails_is_named_and_the_answer_comes_from_the_diagnosis(turn):
     events, _ = answered(turn, forever=True)
     assert any(isinstance(event, Degraded) for event in events)
-    assert "LLM" in said(events) and "cap_too_small" in said(events)
+    assert "LLM" in said(events) and "running_cap_binds" in said(events)
 
 
 def test_markup_of_a_model_is_not_passed_on():
@@ -79,7 +79,7 @@ def test_without_a_model_the_diagnosis_answers(question):
     assert events[0] == Speaker("search, no LLM configured")
     text = said(events)
     assert "TTFT 4 s of 1.09 s promised (above)" in text
-    assert "batching cap_too_small on replica-2" in text
+    assert "batching running_cap_binds on fleet" in text
 
 
 def test_without_a_model_changes_missing_and_help():

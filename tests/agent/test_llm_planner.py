@@ -12,7 +12,8 @@ from agent.persistence import Persistence
 from agent.settings import Settings
 from agent.usage import Limits
 
-PROPOSE = ("limit_running_requests", {"target": "replica-2", "value": 24})
+WHY = {"cause": "running_cap_binds", "reason": "16 of 16 slots are taken while 32 requests wait"}
+PROPOSE = ("set_running_request_cap", {"target": "replica-2", "cap": 24, **WHY})
 CANARY = "canary-key-0123456789"
 
 
@@ -32,7 +33,8 @@ def test_reads_then_proposes():
     assert plan.action is not None
     assert (plan.action.setting, plan.action.target, plan.action.after) == ("running_request_cap", "replica-2", 24)
     assert plan.action.before == 16
-    assert plan.action.comment == "The cap binds."
+    assert plan.action.comment == "16 of 16 slots are taken while 32 requests wait The cap binds."
+    assert "KV use is only 30%" in plan.action.reason
     assert plan.usage.calls == 2 and plan.usage.tokens == 220
     assert not plan.degraded
     assert "tool" in {message["role"] for message in endpoint.requests[1]["messages"]}
@@ -69,10 +71,10 @@ def test_a_problem_that_does_not_exist_cannot_be_named():
         Turn(status=400),
         Turn(status=429),
         Turn(calls=(("inspect_batching", {}),)),
-        Turn(calls=((PROPOSE[0], '{"target": "replica-2", "value": 24'),)),
-        Turn(calls=((PROPOSE[0], {"target": "replica-2", "value": "NaN"}),)),
-        Turn(calls=((PROPOSE[0], {"target": "replica-9", "value": 24}),)),
-        Turn(calls=((PROPOSE[0], {"target": "replica-2", "value": -5}),)),
+        Turn(calls=((PROPOSE[0], '{"target": "replica-2", "cap": 24'),)),
+        Turn(calls=((PROPOSE[0], {"target": "replica-2", "cap": "NaN", **WHY}),)),
+        Turn(calls=((PROPOSE[0], {"target": "replica-9", "cap": 24, **WHY}),)),
+        Turn(calls=((PROPOSE[0], {"target": "replica-2", "cap": -5, **WHY}),)),
         Turn(calls=(("run_shell", {"command": "reboot"}),)),
         Turn(calls=(PROPOSE, PROPOSE)),
         Turn("I would raise the cap to 24."),

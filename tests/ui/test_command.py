@@ -13,7 +13,13 @@ COMMAND = [str(Path(sys.executable).with_name("flashvector"))]
 
 def flashvector(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*COMMAND, *arguments], capture_output=True, text=True, timeout=240, cwd=cwd, stdin=subprocess.DEVNULL, check=False
+        [*COMMAND, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        check=False,
     )
 
 
@@ -89,7 +95,8 @@ def test_doctor_says_what_works(tmp_path):
 
 
 def test_chat_without_an_llm_answers_and_says_who_speaks(tmp_path):
-    result = flashvector("chat", "--fault", "slow_replica@240", "--after", "8", "--ask", "why is P99 high?", cwd=tmp_path)
+    story = ("--fault", "slow_replica@240", "--after", "8")
+    result = flashvector("chat", *story, "--ask", "why is P99 high?", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert "search" in result.stdout
     assert "routing" in result.stdout

@@ -1,4 +1,4 @@
-"""Waiting requests: four linked lists per replica and for the gateway, so that any priority policy is a choice of lane."""
+"""Waiting requests: four linked lists per replica and gateway, so that a priority policy is a choice of lane."""
 
 from stack.simulator.engine.layout import (
     ARRIVED_S,
@@ -23,7 +23,7 @@ def lane_of(world: World, q: int) -> int:
     lane = 2 * world.request[q, IS_BATCH]
     if world.request[q, PROMPT] > world.constant[SHORT_TOKENS]:
         lane += 1
-    return lane
+    return int(lane)
 
 
 def push_back(world: World, row: int, q: int) -> None:
@@ -64,7 +64,7 @@ def pop(world: World, row: int, lane: int) -> int:
     queue[row, lane, COUNT] -= 1
     if row < world.replica.shape[0]:
         world.replica[row, N_WAITING] -= 1
-    return q
+    return int(q)
 
 
 def first_lane(world: World, row: int, policy: int, lanes: int) -> int:

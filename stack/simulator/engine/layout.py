@@ -151,9 +151,21 @@ class World(NamedTuple):
 
 
 def _sample(kind: object, dimensions: int) -> NDArray[Any]:
-    return np.zeros((1,) * dimensions, dtype=np.int64 if kind is Ints else np.int32 if kind is SmallInts else np.float64)
+    return np.zeros(
+        (1,) * dimensions, dtype=np.int64 if kind is Ints else np.int32 if kind is SmallInts else np.float64
+    )
 
 
-DIMENSIONS = {"chain": 1, "granted": 1, "pool_setting": 1, "constant": 1, "cursor": 1, "clock_s": 1, "queue": 3, "cache": 3, "bucket": 3}
+DIMENSIONS = {
+    "chain": 1,
+    "granted": 1,
+    "pool_setting": 1,
+    "constant": 1,
+    "cursor": 1,
+    "clock_s": 1,
+    "queue": 3,
+    "cache": 3,
+    "bucket": 3,
+}
 SAMPLE_WORLD = World(**{name: _sample(kind, DIMENSIONS.get(name, 2)) for name, kind in World.__annotations__.items()})
 SAMPLE_TABLES = Tables(*(np.zeros((2,) * (2 if "attention" in name else 1)) for name in Tables._fields))

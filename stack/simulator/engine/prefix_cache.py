@@ -104,7 +104,7 @@ def reusable(world: World, q: int) -> int:
     """Chunks of the prompt that may be shared at all."""
     if world.constant[REUSE_LOST] > 0:
         return 0
-    return world.request[q, CHAIN_LENGTH]
+    return int(world.request[q, CHAIN_LENGTH])
 
 
 def cached_chunks(world: World, r: int, q: int) -> int:

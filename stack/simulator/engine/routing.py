@@ -67,7 +67,7 @@ def eligible(world: World, r: int, q: int) -> bool:
         return False
     if replica[r, IN_FLIGHT] >= setting[r, CONCURRENCY_CAP]:
         return False
-    return world.request[q, IS_BATCH] == 0 or replica[r, BATCH_IN_FLIGHT] < world.pool_setting[BATCH_CAP]
+    return bool(world.request[q, IS_BATCH] == 0 or replica[r, BATCH_IN_FLIGHT] < world.pool_setting[BATCH_CAP])
 
 
 def choose(world: World, q: int) -> int:
@@ -107,16 +107,15 @@ def by_session(world: World, q: int) -> int:
         in_flight += replica[r, IN_FLIGHT]
         if replica[r, PHASE] == READY and setting[r, DRAINED] == 0:
             weights += setting[r, WEIGHT]
-    mixed = scrambled(world.request[q, SESSION] + 1)
-    start, stride = (mixed >> 7) % n, 1
+    start = (scrambled(world.request[q, SESSION] + 1) >> 7) % n
     fallback = -1
     for k in range(n):
-        r = (start + k * stride) % n
+        r = (start + k) % n
         if not eligible(world, r, q):
             continue
         bound = world.constant[LOAD_BOUND] * in_flight * setting[r, WEIGHT] / weights
         if replica[r, IN_FLIGHT] < bound:
-            return r
+            return int(r)
         if fallback < 0 or replica[r, IN_FLIGHT] < replica[fallback, IN_FLIGHT]:
             fallback = r
     return fallback

@@ -55,7 +55,7 @@ from stack.simulator.engine.layout import (
 )
 from stack.simulator.engine.leaving import shed
 from stack.simulator.engine.prefix_cache import clear, release, resize
-from stack.simulator.engine.routing import choose, pump, scrape, send
+from stack.simulator.engine.routing import pump, scrape
 from stack.simulator.engine.step import step
 
 NEVER = 1e18
