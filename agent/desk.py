@@ -11,12 +11,13 @@ from harness.diagnosis import Diagnosis
 from harness.execution import Executor
 from harness.forecast import Forecaster
 from harness.gate import check
+from harness.history import History
 from harness.journal import Journal
 from harness.memory import Memory
 from harness.mode import Mode
 from harness.outcome import Ending
 from harness.policy import Policy
-from harness.record import ENDED, Record
+from harness.record import ENDED, Record, State
 from harness.verdict import Verdict
 from skills.skill import PastEpisode, SkillContext
 from stack.clock import Clock
@@ -63,12 +64,14 @@ class Desk:
             forecast=lambda action: self.forecaster.forecast(action, snapshot),
         )
 
-    def check(self, action: Action, snapshot: Snapshot, mode: Mode | None = None) -> Verdict:
+    def check(
+        self, action: Action, snapshot: Snapshot, mode: Mode | None = None, history: History | None = None
+    ) -> Verdict:
         """The gate's ruling now, in the session's mode unless another is given."""
         return check(
             action,
             snapshot,
-            self.executor.history(),
+            history or self.executor.history(),
             self.policy,
             mode=mode or self.mode,
             now_s=self.clock.now_s(),
@@ -82,13 +85,25 @@ class Desk:
         return PlanContext(
             diagnosis=diagnosis,
             skills=self.skills(snapshot),
-            check=lambda action: self.check(action, snapshot),
+            check=lambda action: self.check(action, snapshot, history=history),
             forecast=lambda action: self.forecaster.forecast(action, snapshot),
             persistence=persistence,
             policy=self.policy,
             undone=frozenset(undone),
+            asked=self._asked(),
             memory=self._memory_text(snapshot),
             mode=self.mode,
+        )
+
+    def _asked(self) -> frozenset[tuple[str, str]]:
+        """What waits for a person, or was recorded in shadow or refused within its cooldown."""
+        now_s, cooldown_s = self.clock.now_s(), self.policy.pace.cooldown_s
+        records = self.journal.records({State.AWAITING_APPROVAL, State.SHADOWED, State.REJECTED, State.DENIED})
+        return frozenset(
+            (record.action.setting, record.action.target)
+            for record in records
+            if record.state is State.AWAITING_APPROVAL
+            or now_s - record.proposed_s < cooldown_s[record.action.declaration.setting_class.value]
         )
 
     def _recall(self, snapshot: Snapshot, cause: str) -> tuple[PastEpisode, ...]:

@@ -2,13 +2,12 @@
 
 from dataclasses import dataclass
 
-from skills.diagnose import diagnose
-
 from agent.desk import Desk
 from agent.planner import Plan, Planner
 from agent.state import CycleState
 from harness.mode import Mode
 from harness.record import IN_FLIGHT, State
+from skills.diagnose import diagnose
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class Nodes:
         return state["planning"] and not state["blind"] and not journal.records(IN_FLIGHT) and journal.frozen() is None
 
     def plan(self, state: CycleState) -> CycleState:
-        """Choose one change, or none. While a question waits for a person no other is asked."""
+        """Choose one change, or none. Where a person decides everything, one question is asked at a time."""
         waiting = self.desk.journal.records({State.AWAITING_APPROVAL, State.APPROVED})
         if waiting and self.desk.mode is not Mode.AUTO:
             return {"plan": Plan(planner=self.planner.name, reason=f"proposal {waiting[0].id} waits for its decision")}
@@ -51,15 +50,15 @@ class Nodes:
 
     def approve(self, state: CycleState) -> CycleState:
         """Store proposal and verdict: denied, shadowed, waiting for a person, or approved in auto mode."""
-        action, policy = state["plan"].action, self.desk.policy
-        if action is None or self._asked_already(state):
-            return {}
+        action = state["plan"].action
+        if action is None:
+            raise ValueError("approve was reached without an action")
         proposal = self.desk.journal.propose(
             action,
             state["verdict"],
             mode=self.desk.mode,
             now_s=self.desk.clock.now_s(),
-            expiry_s=policy.approval_expiry_s,
+            expiry_s=self.desk.policy.approval_expiry_s,
             key=state["key"],
         )
         return {"proposal": proposal}
@@ -73,7 +72,9 @@ class Nodes:
         return {"executed": tuple(done)}
 
     def verify(self, state: CycleState) -> CycleState:
-        """Look at every open change: undo, wait, or keep."""
+        """Look at every open change: undo, wait, or keep. What was seen before a change says nothing about it."""
+        if any(record.is_open for record in state.get("executed", ())):
+            return {"verified": ()}
         return {"verified": self.desk.executor.supervise(None if state["blind"] else state["snapshot"])}
 
     def remember(self, state: CycleState) -> CycleState:
@@ -81,15 +82,3 @@ class Nodes:
         for record in (*state.get("executed", ()), *state["verified"]):
             self.desk.remember(record, state["snapshot"])
         return {}
-
-    def _asked_already(self, state: CycleState) -> bool:
-        """Whether the same change waits for a person, or was recorded in shadow within its cooldown."""
-        action, now_s = state["plan"].action, self.desk.clock.now_s()
-        if action is None:
-            return False
-        cooldown_s = self.desk.policy.pace.cooldown_s[action.declaration.setting_class.value]
-        return any(
-            (record.action.setting, record.action.target) == (action.setting, action.target)
-            and (record.state is State.AWAITING_APPROVAL or now_s - record.proposed_s < cooldown_s)
-            for record in self.desk.journal.records({State.AWAITING_APPROVAL, State.SHADOWED, State.DENIED})
-        )

@@ -24,6 +24,7 @@ class PlanContext:
         check: the gate as it would rule now.
         forecast: predicted effect of a change; None when there is no sound one.
         undone: (setting, target, value) rolled back lately, which are not tried again.
+        asked: (setting, target) of proposals that wait for a person, or were recorded lately; not proposed again.
         persistence: how long each problem has held.
         memory: similar episodes and changes so far in plain words, for a model.
         policy: says which predicted gain is worth a change.
@@ -36,6 +37,7 @@ class PlanContext:
     persistence: Persistence
     policy: Policy
     undone: frozenset[tuple[str, str, Value]] = frozenset()
+    asked: frozenset[tuple[str, str]] = frozenset()
     memory: str = ""
     mode: Mode = Mode.APPROVE
 

@@ -4,18 +4,20 @@ from dataclasses import dataclass
 from itertools import islice
 from time import monotonic
 
-from skills.candidates import candidates
-
 from agent.planner import Considered, Plan, PlanContext
 from agent.trend import needless
 from agent.usage import Usage
 from agent.worth import enough, score_of
 from harness.action import Action
 from harness.diagnosis import Finding
+from harness.mode import Mode
 from harness.verdict import Ruling
+from skills.candidates import candidates
 
 MOST_CANDIDATES = 25
 """Forecasts per plan: about a quarter of a second of one core."""
+BY_FORECAST = frozenset({"memory_headroom", "latency_headroom", "minimum_gain"})
+"""Gate rules whose answer a forecast may change."""
 RIVAL_RATIO = 0.5
 """A problem with less than this share of the best one's weight is likely its symptom and is not acted on."""
 
@@ -70,20 +72,40 @@ def search(finding: Finding, context: PlanContext, considered: list[Considered])
     """
     tried = [_try(action, finding, context) for action in islice(candidates(finding, context.skills), MOST_CANDIDATES)]
     considered.extend(tried)
-    return tuple(sorted((item.action for item in tried if item.kept), key=score_of, reverse=True))
+    return best_first([item.action for item in tried if item.kept])
+
+
+def best_first(actions: list[Action]) -> tuple[Action, ...]:
+    """Remedies on the finding's own layer first, each group by forecast: a guard elsewhere only hides the cause."""
+    return tuple(sorted(actions, key=lambda a: (a.layer is not a.declaration.layer, -score_of(a))))
 
 
 def _try(action: Action, finding: Finding, context: PlanContext) -> Considered:
-    if (action.setting, action.target, action.after) in context.undone:
-        return Considered(action, False, "it was undone lately")
-    if needless(action, context.skills.snapshot):
-        return Considered(action, False, "the queue is emptying by itself")
+    refusal = _refusal(action, context)
+    if refusal:
+        return Considered(action, False, refusal)
     forecast = context.forecast(action)
     action = action if forecast is None else action.with_forecast(forecast)
     verdict = context.check(action)
     if verdict.ruling is Ruling.DENY:
-        return Considered(action, False, "; ".join(f"gate, {hit.rule}: {hit.detail}" for hit in verdict.hits[:1]))
+        return Considered(action, False, f"gate, {verdict.hits[0].rule}: {verdict.hits[0].detail}")
     return Considered(action, *enough(action, finding, context.policy.pace))
+
+
+def _refusal(action: Action, context: PlanContext) -> str:
+    """Why `action` is out of the question whatever the forecast says, so that none has to be made; or nothing."""
+    if (action.setting, action.target) in context.asked:
+        return "it was proposed lately"
+    if (action.setting, action.target, action.after) in context.undone:
+        return "it was undone lately"
+    if needless(action, context.skills.snapshot):
+        return "the queue is emptying by itself"
+    for hit in context.check(action).hits:
+        if hit.ruling is Ruling.DENY and hit.rule not in BY_FORECAST:
+            return f"gate, {hit.rule}: {hit.detail}"
+        if hit.ruling is Ruling.ASK and hit.rule not in BY_FORECAST and context.asked and context.mode is Mode.AUTO:
+            return f"one question at a time: {hit.detail}"
+    return ""
 
 
 def _nothing_to_do(context: PlanContext) -> str:

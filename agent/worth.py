@@ -41,7 +41,8 @@ def worth_of(forecast: Forecast) -> Worth:
 
 def enough(action: Action, finding: Finding, pace: Pace) -> tuple[bool, str]:
     """Whether `action` is worth making for `finding`, and why or why not in a few words."""
-    forecast, repair = action.forecast, finding.severity >= SURE and finding.confidence >= SURE
+    sure = finding.severity >= SURE and finding.confidence >= SURE
+    forecast, repair = action.forecast, sure and action.layer is action.declaration.layer
     if forecast is None or forecast.trust is Trust.DOUBTED:
         return repair, "no forecast to trust" + (", the finding is sure" if repair else "")
     worth = worth_of(forecast)

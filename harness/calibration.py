@@ -1,5 +1,7 @@
 """How slow each replica is against the step-time tables, from metrics alone."""
 
+import statistics
+
 import numpy as np
 
 from stack.simulator.engine.layout import Floats, Tables
@@ -9,15 +11,23 @@ from stack.snapshot import Fact, Signal, Snapshot
 
 SCALE_BOUNDS = (0.2, 8.0)
 """Replicas believed faster or slower than this are outside the simulator's range."""
+MODEL_ERROR = 1.5
+"""Largest ratio of measured to tabulated token time of a median replica that bursts alone were seen to make."""
 
 
 def step_scales(fleet: FleetSpec, snapshot: Snapshot) -> tuple[float, ...]:
     """Measured over tabulated token time of each replica; 1 where nothing was measured.
 
     A running sequence gets one token per engine step, so the mean time between tokens is the mean step. The table's
-    answer for the measured batch, context and prefill rate is what that step should have taken.
+    answer for the measured batch, context and prefill rate is what that step should have taken. Tokens made during
+    bursts count more often than steps do, which makes all replicas look slower alike: what the median replica is
+    slower by, up to MODEL_ERROR, is taken for that error and not for hardware.
     """
-    return tuple(_scale(fleet, snapshot, name) for name in sorted(snapshot.replicas))
+    scales = [_scale(fleet, snapshot, name) for name in sorted(snapshot.replicas)]
+    common = statistics.median(scales)
+    if 1 / MODEL_ERROR <= common <= MODEL_ERROR:
+        scales = [scale / common for scale in scales]
+    return tuple(scales)
 
 
 def _scale(fleet: FleetSpec, snapshot: Snapshot, name: str) -> float:

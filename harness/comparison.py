@@ -4,8 +4,8 @@ Two methods. `controls`: the changed replica against untouched ones over the sam
 logarithms). `load_adjusted`: the metric against its own past, with the load as covariate and no extrapolation.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import exp, log
 
 import numpy as np
@@ -36,6 +36,7 @@ class Comparison:
         goal: where the change is looked for.
         breaks_s: times at which the level before may have changed: earlier writes, and the onset of the trouble.
         controls: names of untouched replicas; empty for the load-adjusted method.
+        figures: by the end of a block, what is compared instead of the metric itself, already transformed.
     """
 
     before: tuple[Block, ...]
@@ -44,18 +45,23 @@ class Comparison:
     slo: Slo
     breaks_s: tuple[float, ...] = ()
     controls: tuple[str, ...] = ()
+    figures: Mapping[float, float | None] | None = None
 
     @property
     def method(self) -> str:
         """Name of the method."""
         return "controls" if self.controls else "load_adjusted"
 
-    def change(self, metric: Metric, alpha: float) -> Interval | None:
-        """The metric's change of level, or None when it was not measured on both sides."""
-        series = self.series(metric)
+    def change(self, metric: Metric, alpha: float, *, adjusted: bool = True) -> Interval | None:
+        """The metric's change of level, or None when it was not measured on both sides.
+
+        Args:
+            adjusted: for the load; a difference within each block needs none.
+        """
+        series = self.series(metric, adjusted=adjusted)
         return None if series is None else level_change(series, alpha)
 
-    def series(self, metric: Metric) -> Series | None:
+    def series(self, metric: Metric, *, adjusted: bool = True) -> Series | None:
         """The metric over all blocks in which it was measured."""
         blocks = self.before + self.after
         values = [self._value(metric, block) for block in blocks]
@@ -67,7 +73,7 @@ class Comparison:
         regime = np.unique(levels, return_inverse=True)[1]
         length_s = blocks[0].length_s
         position = np.array([blocks[i].end_s for i in used]) / length_s
-        features = self._features([blocks[i] for i in used], int(regime[-1]) + 1)
+        features = self._features([blocks[i] for i in used], int(regime[-1]) + 1, adjusted)
         return Series(np.array([values[i] for i in used], dtype=float), position, regime, features)
 
     def level(self, metric: Metric, blocks: Sequence[Block]) -> float | None:
@@ -91,6 +97,8 @@ class Comparison:
         return sum(b <= self.before[index].start_s for b in self.breaks_s)
 
     def _value(self, metric: Metric, block: Block) -> float | None:
+        if self.figures is not None:
+            return self.figures[block.end_s]
         treated = self._transformed(metric, block.of(self.goal.target))
         if treated is None or not self.controls:
             return treated
@@ -104,10 +112,10 @@ class Comparison:
             return value
         return log(max(value, metric.floor))
 
-    def _features(self, blocks: Sequence[Block], levels: int) -> Floats:
+    def _features(self, blocks: Sequence[Block], levels: int, adjusted: bool) -> Floats:
         """Centred load features; only those known in every block, and no more than the blocks can carry."""
         empty = np.zeros((len(blocks), 0))
-        if self.controls:
+        if self.controls or not adjusted:
             return empty
         rows = [load_features(block.of(self.goal.target), block.length_s) for block in blocks]
         most = max(0, (len(blocks) - levels) // BLOCKS_PER_COVARIATE)
@@ -163,7 +171,7 @@ def untouched(before: Sequence[Block], after: Sequence[Block], goal: Goal) -> tu
     return names
 
 
-def onset_s(comparison: Comparison, metric: Metric) -> float | None:
+def onset_s(comparison: Comparison, metric: Metric, *, adjusted: bool = True) -> float | None:
     """When the metric's level last changed by itself before the change, if it clearly did.
 
     A change is compared with the trouble it answers, not with the good time before it.
@@ -173,15 +181,8 @@ def onset_s(comparison: Comparison, metric: Metric) -> float | None:
     for count in range(ONSET_BLOCKS_MIN, ONSET_BLOCKS_MAX + 1):
         if len(recent) - count < ONSET_BLOCKS_MIN + 1:
             break
-        trial = Comparison(
-            comparison.before[:-count],
-            comparison.before[-count:],
-            comparison.goal,
-            comparison.slo,
-            comparison.breaks_s,
-            comparison.controls,
-        )
-        change = trial.change(metric, ONSET_ALPHA)
+        trial = replace(comparison, before=comparison.before[:-count], after=comparison.before[-count:])
+        change = trial.change(metric, ONSET_ALPHA, adjusted=adjusted)
         if change is None or change.low <= 0 <= change.high:
             continue
         if abs(change.point) < ONSET_POINT_MIN[metric.logarithmic]:

@@ -1,6 +1,7 @@
 """What a change would do: the simulator, calibrated on what the live metrics show and on nothing else."""
 
 import math
+import statistics
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -103,11 +104,20 @@ class Forecaster:
         load, fleet = load_of(self._recent or [snapshot]), fleet_of(snapshot, self._slo)
         if load is None or fleet is None or not snapshot.settings:
             return None
-        backlog = sum(snapshot.value(signal) or 0.0 for signal in (Signal.WAITING, Signal.GATEWAY_QUEUE))
         now_per_s = snapshot.per_s(Signal.ARRIVED)
         if now_per_s:
             load = replace(load, arrivals_per_s=now_per_s)
-        return Belief(fleet, step_scales(fleet, snapshot), snapshot.settings, load, self._slo, int(backlog))
+        return Belief(fleet, step_scales(fleet, snapshot), snapshot.settings, load, self._slo, backlog_of(snapshot))
+
+
+def backlog_of(snapshot: Snapshot) -> tuple[int, ...]:
+    """Requests on each replica beyond what its load explains: those waiting, and its running ones above the median."""
+    names = sorted(snapshot.replicas)
+    running = [snapshot.value(Signal.RUNNING, name) or 0.0 for name in names]
+    usual = statistics.median(running) if running else 0.0
+    waiting = [snapshot.value(Signal.WAITING, name) or 0.0 for name in names]
+    queued = (snapshot.value(Signal.GATEWAY_QUEUE) or 0.0) / max(1, len(names))
+    return tuple(int(w + queued + max(0.0, r - usual)) for w, r in zip(waiting, running, strict=True))
 
 
 def fleet_of(snapshot: Snapshot, slo: Slo) -> FleetSpec | None:

@@ -39,14 +39,14 @@ class Goal:
         metrics: one of these must improve measurably.
         target: the replica whose metrics are judged, or the fleet for what moves traffic or concerns the pool.
         per_replica: whether untouched replicas can serve as controls.
-        shares: the change shifts traffic between replicas, so that it can be compared with the former shares.
+        shifted: replicas whose share of the traffic is changed; empty for what moves no traffic between replicas.
         sheds: refusing requests is the declared purpose, so that the goal counts all that were offered.
     """
 
     metrics: tuple[str, ...]
     target: str = FLEET
     per_replica: bool = False
-    shares: bool = False
+    shifted: tuple[str, ...] = ()
     sheds: bool = False
 
 
@@ -61,6 +61,6 @@ def goal_of(action: Action) -> Goal:
         metrics=lowered_goal if lowered else raised_goal,
         target=action.target if per_replica else FLEET,
         per_replica=per_replica,
-        shares=alone and Effect.MOVES_TRAFFIC in action.certain_effects,
+        shifted=(action.target,) if alone and Effect.MOVES_TRAFFIC in action.certain_effects else (),
         sheds=Effect.SHEDS_LOAD in action.certain_effects,
     )

@@ -1,28 +1,42 @@
 """The load that the live metrics show, as far as a forecast needs it."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
+from stack.histogram import mean, merged
+from stack.reading import Distribution, Histogram
 from stack.snapshot import Signal, Snapshot
 
-Z95 = 1.645
-"""95th percentile of the standard normal distribution."""
-SIGMA_BOUNDS = (0.05, 1.5)
-"""Spread of log lengths that a forecast will assume: constant lengths to very long tails."""
+BURSTINESS_MAX = 8.0
+"""Windows of a minute mix slow drift of the rate into their variance; more than this would be all drift."""
 
 
 @dataclass(frozen=True)
 class Lengths:
-    """Log-normal token counts, fitted to a mean and a 95th percentile."""
+    """Token counts as a histogram saw them.
 
+    Attributes:
+        bounds: bucket borders, ascending from 0, one more than `shares`.
+        shares: share of the requests in each bucket.
+        mean_tokens: exact mean, which the buckets alone would miss.
+    """
+
+    bounds: tuple[float, ...]
+    shares: tuple[float, ...]
     mean_tokens: float
-    sigma: float
 
-    @property
-    def mu(self) -> float:
-        """Mean of the logarithm."""
-        return math.log(max(1.0, self.mean_tokens)) - self.sigma**2 / 2
+    def draw(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """`n` lengths: uniform within a bucket, then scaled to the mean."""
+        bounds = np.array(self.bounds)
+        bucket = rng.choice(len(self.shares), n, p=np.array(self.shares))
+        drawn = bounds[bucket] + rng.random(n) * (bounds[bucket + 1] - bounds[bucket])
+        centres = (bounds[:-1] + bounds[1:]) / 2
+        expected = float((np.array(self.shares) * centres).sum())
+        lengths: NDArray[np.int64] = np.maximum(1, drawn * self.mean_tokens / max(expected, 1e-9)).astype(np.int64)
+        return lengths
 
 
 @dataclass(frozen=True)
@@ -45,8 +59,7 @@ class Load:
 def load_of(snapshots: Sequence[Snapshot]) -> Load | None:
     """Load over the last few snapshots, which do not overlap; None when arrivals or lengths are unknown."""
     rates = [rate for snapshot in snapshots if (rate := snapshot.per_s(Signal.ARRIVED)) is not None]
-    prompt = _lengths(snapshots, Signal.PROMPT_TOKENS_MEAN, Signal.PROMPT_TOKENS_P95)
-    output = _lengths(snapshots, Signal.OUTPUT_TOKENS_MEAN, Signal.OUTPUT_TOKENS_P95)
+    prompt, output = (_lengths(snapshots, d) for d in (Distribution.PROMPT_TOKENS, Distribution.OUTPUT_TOKENS))
     if not rates or prompt is None or output is None or max(rates) <= 0:
         return None
     hits = [value for snapshot in snapshots if (value := snapshot.value(Signal.PREFIX_HIT_RATIO)) is not None]
@@ -57,24 +70,21 @@ def _burstiness(snapshots: Sequence[Snapshot]) -> float:
     counts = [count for snapshot in snapshots if (count := snapshot.value(Signal.ARRIVED)) is not None]
     if len(counts) < 3:
         return 1.0
-    mean = sum(counts) / len(counts)
-    variance = sum((count - mean) ** 2 for count in counts) / (len(counts) - 1)
-    return max(1.0, variance / mean) if mean > 0 else 1.0
+    mean_count = sum(counts) / len(counts)
+    variance = sum((count - mean_count) ** 2 for count in counts) / (len(counts) - 1)
+    return min(BURSTINESS_MAX, max(1.0, variance / mean_count)) if mean_count > 0 else 1.0
 
 
-def _lengths(snapshots: Sequence[Snapshot], mean: Signal, p95: Signal) -> Lengths | None:
-    means = [value for snapshot in snapshots if (value := snapshot.value(mean)) is not None]
-    if not means:
-        return None
-    tails = [value for snapshot in snapshots if (value := snapshot.value(p95)) is not None]
-    mean_tokens = sum(means) / len(means)
-    return Lengths(mean_tokens, _sigma(mean_tokens, sum(tails) / len(tails)) if tails else 1.0)
+def _lengths(snapshots: Sequence[Snapshot], distribution: Distribution) -> Lengths | None:
+    seen = [snapshot.distributions[distribution] for snapshot in snapshots if distribution in snapshot.distributions]
+    together = merged(seen)
+    mean_tokens = None if together is None else mean(together)
+    return None if together is None or not mean_tokens else _from_histogram(together, mean_tokens)
 
 
-def _sigma(mean: float, p95: float) -> float:
-    """Spread of the log-normal with that mean and 95th percentile: p95/mean = exp(z s - s^2/2), smaller root."""
-    low, high = SIGMA_BOUNDS
-    if mean <= 0 or p95 <= mean:
-        return low
-    inside = Z95**2 - 2 * math.log(p95 / mean)
-    return min(high, max(low, Z95 - math.sqrt(inside))) if inside > 0 else high
+def _from_histogram(histogram: Histogram, mean_tokens: float) -> Lengths:
+    """Shares per bucket; what lies above the largest finite bound is taken to lie within its double."""
+    finite = [bound for bound in histogram.bounds if np.isfinite(bound)]
+    bounds = (0.0, *finite, 2 * finite[-1])
+    counts = np.diff((0.0, *histogram.cumulative))
+    return Lengths(bounds, tuple(map(float, counts / counts.sum())), mean_tokens)

@@ -4,24 +4,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from harness.load import Lengths, Load
+from harness.load import Load
 from harness.objective import Slo
 from stack.catalogue import setting_named
 from stack.reading import Gauge
-from stack.setting import SettingClass, Value
+from stack.setting import Scope, SettingClass, Value
 from stack.simulator.fleet import FleetSpec
 from stack.simulator.generated import with_shared_prefixes
 from stack.simulator.outcomes import Outcomes
 from stack.simulator.simulation import Simulation
 from stack.simulator.traffic import CHUNK_TOKENS, Traffic, plain
+from stack.snapshot import FLEET
 
 Held = Mapping[str, Mapping[str, Value]]
 """Value in force per setting and target."""
 
 WARM_UP_S = 40.0
 """Time for batches to fill before anything is measured."""
+PLACING_S = 1e-3
+"""Time in which one replica's backlog is put there."""
 DRAIN_S = 30.0
 """Time after the last arrival in which started requests may still finish."""
 BATCH_LIMIT_S = 240.0
@@ -34,7 +36,7 @@ class Belief:
 
     Attributes:
         step_scale: slowness of each replica against the step-time tables.
-        backlog: requests waiting now; they arrive at once when the horizon begins.
+        backlog: requests waiting on each replica now; they are put there when the horizon begins.
     """
 
     fleet: FleetSpec
@@ -42,7 +44,7 @@ class Belief:
     held: Held
     load: Load
     slo: Slo
-    backlog: int = 0
+    backlog: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -59,10 +61,33 @@ def rehearse(belief: Belief, change: Change, *, horizon_s: float, seed: int) -> 
     traffic = traffic_of(belief, WARM_UP_S + horizon_s, seed)
     as_is = started(belief, traffic, seed)
     as_is.advance(WARM_UP_S)
+    _place_backlog(as_is, belief)
     changed = as_is.fork()
-    changed.write(change.setting, change.target, change.value)
+    for target in _targets(change, belief):
+        changed.write(change.setting, target, change.value)
     end_s = WARM_UP_S + horizon_s
     return _figures(as_is, belief, end_s), _figures(changed, belief, end_s)
+
+
+def _place_backlog(simulation: Simulation, belief: Belief) -> None:
+    """Let each replica's backlog arrive while no other replica takes requests."""
+    weights = {name: simulation.read("routing_weight", name) for name in belief.fleet.replica_names}
+    for index, count in enumerate(belief.backlog):
+        if count == 0:
+            continue
+        for other, name in enumerate(weights):
+            simulation.write("routing_weight", name, weights[name] or 1.0 if other == index else 0.0)
+        simulation.advance(WARM_UP_S + (index + 1) * PLACING_S)
+    for name, weight in weights.items():
+        simulation.write("routing_weight", name, weight)
+    simulation.advance(WARM_UP_S + len(weights) * PLACING_S)
+
+
+def _targets(change: Change, belief: Belief) -> tuple[str, ...]:
+    """A per-replica setting of the fleet is written to every replica, as execution does."""
+    if change.target == FLEET and setting_named(change.setting).scope is Scope.REPLICA:
+        return belief.fleet.replica_names
+    return (change.target,)
 
 
 def started(belief: Belief, traffic: Traffic, seed: int) -> Simulation:
@@ -74,24 +99,20 @@ def started(belief: Belief, traffic: Traffic, seed: int) -> Simulation:
 
 
 def traffic_of(belief: Belief, duration_s: float, seed: int) -> Traffic:
-    """Arrivals as the load shows them: gamma gaps for bursts, log-normal lengths, shared prefixes for the hit ratio."""
+    """Arrivals as the load shows them: gamma gaps for bursts, lengths as seen, shared prefixes for the hit ratio."""
     load, rng = belief.load, np.random.default_rng(seed)
     n = int(load.arrivals_per_s * duration_s * 1.3) + 20
     shape = 1.0 / max(1.0, load.burstiness)
     times = np.cumsum(rng.gamma(shape, 1.0 / (load.arrivals_per_s * shape), n))
     times = times[times < duration_s]
-    times = np.concatenate([times, np.full(belief.backlog, WARM_UP_S)])
-    prompt, output = _drawn(load.prompt, len(times), rng), _drawn(load.output, len(times), rng)
+    placed = [np.full(count, WARM_UP_S + (index + 0.5) * PLACING_S) for index, count in enumerate(belief.backlog)]
+    times = np.concatenate([times, *placed])
+    prompt, output = load.prompt.draw(len(times), rng), load.output.draw(len(times), rng)
     chunks = int(load.hit_ratio * load.prompt.mean_tokens / CHUNK_TOKENS)
     if chunks == 0:
         return plain(times, prompt, output)
     own = np.maximum(1, prompt - chunks * CHUNK_TOKENS)
     return with_shared_prefixes(plain(times, own, output), prefixes=16, chunks=chunks, seed=seed)
-
-
-def _drawn(lengths: Lengths, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    drawn = rng.lognormal(lengths.mu, lengths.sigma, n)
-    return np.clip(drawn, 1, 64 * max(1.0, lengths.mean_tokens)).astype(np.int64)
 
 
 def _figures(simulation: Simulation, belief: Belief, end_s: float) -> Figures:
@@ -102,11 +123,12 @@ def _figures(simulation: Simulation, belief: Belief, end_s: float) -> Figures:
         kv_usage.append(_kv_usage(simulation))
     simulation.advance(end_s + DRAIN_S)
     outcomes = simulation.outcomes()
-    return {**_scored(outcomes, belief.slo), "kv_usage_p95_ratio": float(np.quantile(kv_usage, 0.95))}
+    begin_s = WARM_UP_S + belief.fleet.replicas * PLACING_S
+    return {**_scored(outcomes, belief.slo, begin_s), "kv_usage_p95_ratio": float(np.quantile(kv_usage, 0.95))}
 
 
-def _scored(outcomes: Outcomes, slo: Slo) -> dict[str, float]:
-    judged = outcomes.arrival_s >= WARM_UP_S
+def _scored(outcomes: Outcomes, slo: Slo, begin_s: float) -> dict[str, float]:
+    judged = outcomes.arrival_s >= begin_s
     good = outcomes.good(slo, BATCH_LIMIT_S)[judged]
     figures = {"slo_share": float(good.mean()) if len(good) else 1.0}
     for name, values, share in (

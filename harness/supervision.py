@@ -115,7 +115,9 @@ def stacked_goal(stack: Sequence[Record]) -> Goal:
     if len(goals) == 1:
         return goals[0]
     metrics = tuple(dict.fromkeys(name for goal in goals for name in goal.metrics))
-    return Goal(metrics, shares=all(g.shares for g in goals), sheds=any(g.sheds for g in goals))
+    shifted = tuple(dict.fromkeys(name for goal in goals for name in goal.shifted))
+    only_shifts = all(goal.shifted for goal in goals)
+    return Goal(metrics, shifted=shifted if only_shifts else (), sheds=any(goal.sheds for goal in goals))
 
 
 def _decision(found: Verification, last: bool, stack: Sequence[Record]) -> Decision:

@@ -8,9 +8,9 @@ from harness.block import Block, joined
 from harness.comparison import Comparison, comparable, onset_s, untouched
 from harness.goal import Goal
 from harness.metric import METRICS, Metric
-from harness.mixture import share_effect
 from harness.outcome import Measured, Verification
 from harness.policy import Policy, VerificationPlan
+from harness.shift import shift_effect
 from harness.verification_statistics import Interval
 
 BLOCKS_BEFORE_MIN = 3
@@ -98,8 +98,8 @@ def verify(
     measured, reason = _early(found, goal, plan) if early else _judged(found, goal, policy, comparison)
     if measured is Measured.WORSE and not steady and "less work" not in reason:
         measured, reason = Measured.INCONCLUSIVE, f"waits were growing before the change already: {reason}"
-    if goal.shares and not early and measured is Measured.INCONCLUSIVE:
-        shift = _shifted(comparison, policy, alpha, breaks_s)
+    if goal.shifted and not early and measured is Measured.INCONCLUSIVE:
+        shift = _shifted(comparison, policy, alpha, breaks_s, steady)
         if shift is not None:
             return Verification(Measured.IMPROVED, shift[0], found_numbers(found) | shift[1], "controls", window_s)
     return Verification(measured, reason, found_numbers(found), comparison.method, window_s)
@@ -111,20 +111,19 @@ def found_numbers(found: Mapping[str, "_Found"]) -> dict[str, Mapping[str, float
 
 
 def _shifted(
-    comparison: Comparison, policy: Policy, alpha: float, breaks_s: Sequence[float]
+    comparison: Comparison, policy: Policy, alpha: float, breaks_s: Sequence[float], steady: bool
 ) -> tuple[str, dict[str, Mapping[str, float]]] | None:
-    """The gain from a shift of traffic, against the same minutes at the former shares; None when there is none."""
-    least = -log1p(-policy.pace.latency_gain_min_ratio)
-    start_s = max(breaks_s, default=comparison.before[0].start_s)
-    former = [block for block in comparison.before if block.start_s >= start_s] or comparison.before
+    """The gain from a shift of traffic between replicas, in words and numbers; None when there is none."""
+    writes = tuple(b for b in comparison.breaks_s if b in breaks_s)
     for name in SHIFT_METRICS:
         metric = METRICS[name]
-        change = share_effect(former, comparison.after, metric, policy.slo, alpha)
+        past = replace(comparison, breaks_s=writes)
+        change = shift_effect(past, comparison.goal.shifted, metric, alpha, steady=steady)
         now = comparison.level(metric, comparison.after)
-        if change is not None and now is not None and change.high < 0 and change.point <= -least:
+        if change is not None and now is not None and change.high < 0:
             item = _Found(metric, change, now / exp(change.point), now)
-            reason = f"{item.words}, against the same minutes at the former shares"
-            return reason, {f"{name}_at_former_shares": item.numbers()}
+            reason = f"{item.words}, by the excess over untouched replicas in the same minutes"
+            return reason, {f"{name}_by_shift": item.numbers()}
     return None
 
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from statistics import median
 
-from harness.diagnosis import Finding
+from harness.diagnosis import HEALTHY_BELOW, Finding
 from skills.pressure import pressure_of
 from skills.promise import first_token, token_time, unit, worst_severity
 from skills.queue import draining
@@ -20,6 +20,8 @@ HOT_RATIO = 1.8
 UNEVEN_WEIGHT_RATIO = 1.5
 SAME_SPEED_RATIO = 1.1
 MANY_SCRAPES = 3
+SENT_MORE_RATIO = 1.2
+"""Of its fair share of arrivals; counts of a whole window scatter far less than queues of a moment."""
 PILED_UP_SEVERITY = 0.8
 """Where a replica got no more work than its peers, long requests met there: it may pass by itself."""
 AT_LIMIT = 0.4
@@ -34,9 +36,10 @@ def balance_findings(alive: Sequence[Replica], ctx: SkillContext, explained: set
     for model in sorted(models):
         pool = [replica for replica in serving if _model(replica) == model]
         if len(pool) > 1:
-            found += [f for r in pool if r.name not in explained and (f := _hot(r, pool, ctx)) is not None]
             uneven = None if explained else _uneven(pool, ctx)
             found += [] if uneven is None else [uneven]
+            if uneven is None or uneven.severity < HEALTHY_BELOW:
+                found += [f for r in pool if r.name not in explained and (f := _hot(r, pool, ctx)) is not None]
     return found
 
 
@@ -46,13 +49,16 @@ def _hot(replica: Replica, pool: list[Replica], ctx: SkillContext) -> Finding | 
     share = total * part
     if mine < HOT_RATIO * share or mine - share < CHANCE_SIGMAS * math.sqrt(share + 1.0):
         return None
-    if _was_even(replica, pool, part) or (pressure_of(replica).now and not _does_more(replica, pool)):
+    sent_more = _is_sent_more(replica, pool, part)
+    if (_was_even(replica, pool, part) and not sent_more) or (
+        pressure_of(replica).now and not _does_more(replica, pool)
+    ):
         return None
     others = [other for other in pool if other is not replica]
     waiting = replica.amount(Signal.WAITING)
     missed = worst_severity(first_token(replica, ctx.slo), token_time(replica, ctx.slo))
     queued = waiting >= 2 and not draining(replica.fact(Signal.WAITING))
-    more = _does_more(replica, pool)
+    more = sent_more or _does_more(replica, pool)
     idle = min(_inside(other) for other in others)
     return Finding(
         layer=Layer.ROUTING,
@@ -131,6 +137,13 @@ def _was_even(replica: Replica, pool: list[Replica], part: float) -> bool:
         return False
     starts = {other.name: _inside_at_start(other) for other in pool}
     return starts[replica.name] < HOT_RATIO * part * sum(starts.values())
+
+
+def _is_sent_more(replica: Replica, pool: list[Replica], part: float) -> bool:
+    """Whether more requests arrived at it over the window than its weight and chance allow."""
+    mine, total = replica.amount(Signal.ARRIVED), sum(other.amount(Signal.ARRIVED) for other in pool)
+    fair = total * part
+    return mine >= SENT_MORE_RATIO * fair and mine - fair >= CHANCE_SIGMAS * math.sqrt(fair + 1.0)
 
 
 def _inside_at_start(replica: Replica) -> float:

@@ -64,6 +64,8 @@ def within_step(declared: Setting, before: Value, wanted: Value) -> Value:
         value = min(before + longest, max(before - longest, value))
     if declared.integral:
         value = float(math.floor(value)) if value >= before else float(math.ceil(value))
+    else:
+        value = round(value, 6)
     low, high = declared.low, declared.high
     value = value if low is None else max(low, value)
     return value if high is None else min(high, value)

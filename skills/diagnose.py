@@ -26,6 +26,8 @@ INSPECTIONS: tuple[Skill, ...] = (
 
 SYMPTOM_SHARE = 0.4
 """What is left of a finding's confidence when another one explains it."""
+INHERITED_MAX = 0.85
+"""An explanation is an inference: neither it nor what it explains is so severe that a second look is skipped."""
 BLIND_SHARE = 0.5
 """What is left of a finding's confidence when the metrics of its target are stale or not to be believed."""
 EXPLAINS = frozenset({"slow_replica", "hot_replica", "lost_replica", "failing_replica", "uneven_weights"})
@@ -80,8 +82,9 @@ def _causes_first(found: list[Finding]) -> list[Finding]:
     for finding in found:
         root = roots.get(finding.target)
         if root is not None and finding is not root and (finding.layer in SYMPTOM_LAYERS or finding.cause in EXPLAINS):
-            inherited[finding.target] = max(inherited[finding.target], finding.severity)
-            finding = replace(finding, confidence=finding.confidence * SYMPTOM_SHARE)
+            severity = min(finding.severity, INHERITED_MAX)
+            inherited[finding.target] = max(inherited[finding.target], severity)
+            finding = replace(finding, severity=severity, confidence=finding.confidence * SYMPTOM_SHARE)
         judged.append(finding)
     return [
         replace(f, severity=max(f.severity, inherited[f.target])) if roots.get(f.target) is f else f for f in judged

@@ -74,7 +74,7 @@ def _at_cap(replica: Replica, waiting: float) -> bool:
     if running is None or running.value < 1:
         return False
     if replica.slots is not None:
-        return running.value >= AT_CAP_RATIO * replica.slots
+        return running.value >= min(AT_CAP_RATIO * replica.slots, max(1.0, replica.slots - 1.0))
     if running.start is None:
         return False
     flat = min(running.value, running.start) >= PLATEAU_RATIO * max(running.peak or 0.0, running.value, running.start)

@@ -17,6 +17,8 @@ SMALL_BATCH = 8.0
 """A decode step of so few requests costs hardly more than one of a single request: weights are read once for all."""
 MOSTLY_DECODE = 2.0
 """Prompt tokens per answer token below which prefill cannot be what slows the steps."""
+PREFILL_RULES = 12.0
+"""Prompt tokens per answer token above which a step's length is its prompts' length."""
 SLOWED_RATIO = 1.4
 STEADY_RATIO = 1.1
 """Load counts as unchanged while arrivals, prompt tokens and answer tokens differ by at most a tenth between halves."""
@@ -73,7 +75,7 @@ def _slow_tokens(replica: Replica, ctx: SkillContext) -> Finding | None:
 def _slowed(ctx: SkillContext) -> Finding | None:
     """Every replica's token time rose within the window while the work stayed the same."""
     replicas = [r for r in replicas_of(ctx.snapshot) if r.amount(Signal.GENERATION_TOKENS) >= ENOUGH_TOKENS]
-    if not replicas or any(pressure_of(replica).seen for replica in replicas):
+    if not replicas or any(pressure_of(replica).seen or _mostly_prefill(replica) for replica in replicas):
         return None
     ratios = [_late_over_early(replica.fact(Signal.ITL_MEAN_S)) for replica in replicas]
     known = [ratio for ratio in ratios if ratio is not None]
@@ -95,6 +97,12 @@ def _slowed(ctx: SkillContext) -> Finding | None:
         evidence={"token_time_late_over_early": ratio, **({} if pace is None else pace.evidence)},
         advice=HARDWARE,
     )
+
+
+def _mostly_prefill(replica: Replica) -> bool:
+    """Whether token times follow the prompts that happen to be prefilled beside them, rather than the machine."""
+    prompt = replica.computed_prompt_tokens
+    return prompt is None or prompt > PREFILL_RULES * replica.amount(Signal.GENERATION_TOKENS)
 
 
 def _steady(fleet: Replica) -> bool:

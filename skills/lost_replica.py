@@ -2,7 +2,7 @@
 
 from harness.diagnosis import Finding
 from skills.promise import unit
-from skills.replica import Replica, peers_of
+from skills.replica import Replica, peers_of, taken_out
 from stack.layer import Layer
 from stack.snapshot import Signal
 
@@ -18,7 +18,7 @@ REPAIR = "Restart or replace it; its machine's operator and the engine's log kno
 
 def lost_finding(replica: Replica) -> Finding | None:
     """The claim that `replica` is lost to the pool, or None."""
-    if replica.setting("replica_state") == "drain":
+    if taken_out(replica):
         return None
     if replica.value(Signal.UP) == 0:
         return _down(replica)

@@ -18,6 +18,8 @@ SHOWN = 3
 AFFINE = frozenset({"session_hash", "prefix_aware"})
 """Routing policies that send a prefix where it is cached."""
 SCATTERED_SHARE = 0.5
+COSTLY_COPIES_SHARE = 0.1
+"""Of the prompt tokens computed in the window: a short system prompt that every replica holds costs nothing."""
 
 
 def prefix_findings(ctx: SkillContext) -> tuple[Finding, ...]:
@@ -70,7 +72,9 @@ def _scattered(ctx: SkillContext) -> Finding | None:
         return None
     copies = sum((holders[prefix] - 1) * tokens[prefix] for prefix in twice)
     promised, affine = first_token(Replica(ctx.snapshot), ctx.slo), _affine(ctx)
-    missing = (promised is not None and promised.ratio > 1.0) and not affine
+    computed = Replica(ctx.snapshot).computed_prompt_tokens
+    costly = computed is not None and copies >= COSTLY_COPIES_SHARE * computed
+    missing = costly and (promised is not None and promised.ratio > 1.0) and not affine
     return Finding(
         layer=Layer.CACHE,
         cause="prefix_scatter",
@@ -81,7 +85,11 @@ def _scattered(ctx: SkillContext) -> Finding | None:
         severity=max(0.4, promised.severity) if missing and promised is not None else 0.2,
         confidence=0.6,
         tunable=not affine,
-        evidence={"prefixes_on_several_replicas": float(len(twice)), "copied_tokens": float(copies)},
+        evidence={
+            "prefixes_on_several_replicas": float(len(twice)),
+            "copied_tokens": float(copies),
+            "computed_prompt_tokens": computed,
+        },
     )
 
 

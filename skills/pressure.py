@@ -1,6 +1,7 @@
 """KV pressure of one replica: how full, how many were preempted, and whether that is now or over."""
 
 from dataclasses import dataclass
+from statistics import median
 
 from skills.replica import Replica
 from stack.snapshot import Signal
@@ -9,6 +10,7 @@ FULL_RATIO = 0.85
 """The gate's watermark: above it the growth of running answers alone can fill the pool."""
 RISING_RATIO = 0.05
 """A change of KV use within one window that is more than the coming and going of single requests."""
+SMALLER_RATIO = 0.9
 SAWTOOTH_RATIO, SAWTOOTH_SHARE = 0.6, 0.1
 """A pool that preempts one request in ten frees its blocks each time: between two of them it is less than full."""
 
@@ -71,6 +73,18 @@ def pressure_of(replica: Replica) -> Pressure:
         preemptions_late=late,
         preempted_share=0.0 if not count else count / max(1.0, ran),
     )
+
+
+def pool_is_smaller(replica: Replica, peers: tuple[Replica, ...]) -> bool:
+    """Whether it may use clearly fewer KV blocks than its peers do, as far as settings and engines tell."""
+    own, others = _pool_size(replica), [_pool_size(peer) for peer in peers]
+    return bool(others) and own < SMALLER_RATIO * median(others)
+
+
+def _pool_size(replica: Replica) -> float:
+    usable = replica.setting("usable_kv_blocks_ratio")
+    blocks = replica.configured("num_gpu_blocks")
+    return (float(usable) if isinstance(usable, (int, float)) else 1.0) * (1.0 if blocks is None else blocks)
 
 
 def room_for_more(replica: Replica) -> bool:

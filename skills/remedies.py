@@ -87,6 +87,7 @@ def _slow(finding: Finding, ctx: SkillContext) -> Iterator[Wish]:
     if isinstance(ratio, (int, float)) and ratio > 0 and others:
         for share in (1.0, 0.75, 0.5):
             yield "routing_weight", finding.target, median(others) / ratio * share
+        yield from _scaled("routing_weight", finding, ctx, (0.75,))
         if ratio >= 3.0:
             yield "replica_state", finding.target, "drain"
     yield "routing_policy", FLEET, "least_outstanding_tokens"

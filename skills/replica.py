@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from statistics import median
 
 from stack.catalogue import UNLIMITED
 from stack.setting import Value
@@ -45,7 +44,7 @@ class Replica:
     @cached_property
     def slots(self) -> float | None:
         """The running-request cap in force, where the source tells."""
-        told = [self.setting("running_request_cap"), self._configured("max_num_seqs")]
+        told = [self.setting("running_request_cap"), self.configured("max_num_seqs")]
         known = [float(value) for value in told if isinstance(value, (int, float)) and value < UNLIMITED]
         return min(known, default=None)
 
@@ -70,7 +69,8 @@ class Replica:
         fact = self.fact(Signal.KV_USAGE_RATIO)
         return None if fact is None else max(fact.value, fact.start or 0.0, fact.peak or 0.0)
 
-    def _configured(self, name: str) -> float | None:
+    def configured(self, name: str) -> float | None:
+        """A number that the engine says of its own configuration; None when it does not."""
         value = self.snapshot.configuration.get(self.name, {}).get(name)
         try:
             return None if value is None else float(value)
@@ -97,14 +97,10 @@ def peers_of(replica: Replica) -> tuple[Replica, ...]:
 
 def out_of_service(replica: Replica) -> bool:
     """Whether it is down, drained or weighted to nothing, so that its figures are not those of a serving replica."""
-    return (
-        replica.value(Signal.UP) == 0
-        or replica.setting("replica_state") == "drain"
-        or replica.value(Signal.ROUTING_WEIGHT) == 0
-    )
+    return replica.value(Signal.UP) == 0 or taken_out(replica) or replica.value(Signal.ROUTING_WEIGHT) == 0
 
 
-def peer_median(peers: tuple[Replica, ...], signal: Signal) -> float | None:
-    """Median of a signal over those peers that have it."""
-    values = [value for peer in peers if (value := peer.value(signal)) is not None]
-    return median(values) if values else None
+def taken_out(replica: Replica) -> bool:
+    """Whether somebody took it out of rotation on purpose."""
+    state = replica.snapshot.configuration.get(replica.name, {}).get("gateway_state")
+    return replica.setting("replica_state") == "drain" or state in ("DRAIN", "MAINT")

@@ -1,24 +1,29 @@
 """A replica whose tokens come slower than its peers' although it does no more work than they do."""
 
+import math
 from dataclasses import dataclass
 from statistics import median
 
 from harness.diagnosis import Finding
-from skills.pressure import pressure_of
+from skills.pressure import pool_is_smaller, pressure_of
 from skills.promise import first_token, token_time, unit, worst_severity
 from skills.replica import Replica, out_of_service, peers_of
 from skills.skill import SkillContext
 from stack.layer import Layer
-from stack.snapshot import Signal
+from stack.snapshot import Fact, Signal
 
 SLOW_RATIO = 1.4
 """Of the peers' median. Step time grows slowly with the batch, so ordinary differences of load stay well below."""
 EARLY_RATIO = 1.25
-"""The same over the first half of the window alone, so that one burst is not taken for a slow machine."""
+"""The same over each half of the window alone, so that one burst is not taken for a slow machine."""
 ABOVE_SPREAD = 1.25
 """How far beyond the peers' own differences it must stand."""
 MORE_WORK_RATIO = 1.2
 """More work per second than this times the peers' explains slower tokens by load."""
+PREFILL_RATIO = 1.2
+"""A slow machine prefills slowly too; one that merely met long prompts only has slow tokens."""
+INFERRED_SEVERITY = 0.85
+"""A comparison is an inference: it is never so severe that a second look would be skipped."""
 ENOUGH_TOKENS = 500.0
 ENOUGH_REQUESTS = 10.0
 """A mean over fewer answers is that of a few prompts that happened to be prefilled beside them."""
@@ -30,7 +35,7 @@ class Comparison:
 
     Attributes:
         ratio: own token time over the peers' median.
-        early_ratio: the same over the first half of the window; None when unknown.
+        early_ratio, late_ratio: the same over each half of the window; None when unknown.
         spread: the peers' median over their quickest.
     """
 
@@ -38,6 +43,7 @@ class Comparison:
     peers_s: float
     ratio: float
     early_ratio: float | None
+    late_ratio: float | None
     spread: float
 
 
@@ -49,11 +55,13 @@ def slow_finding(replica: Replica, ctx: SkillContext) -> Finding | None:
     compared = _compare(replica, peers)
     if compared is None or not _outstanding(compared) or _explained(replica, peers):
         return None
+    if prefill_ratio(replica, peers) < PREFILL_RATIO:
+        return None
     compensated = _compensated(replica, peers, compared.ratio)
     promised = (first_token(replica, ctx.slo), token_time(replica, ctx.slo))
     grade = 0.5 + 0.3 * unit((compared.ratio - SLOW_RATIO) / (3.0 - SLOW_RATIO))
     missed = worst_severity(*promised)
-    severity = 0.25 if compensated and missed < 0.4 else max(grade, missed)
+    severity = 0.25 if compensated and missed < 0.4 else max(grade, min(missed, INFERRED_SEVERITY))
     return Finding(
         layer=Layer.ROUTING,
         cause="slow_replica",
@@ -82,23 +90,48 @@ def _compare(replica: Replica, peers: tuple[Replica, ...]) -> Comparison | None:
     if min(others) <= 0:
         return None
     mine = replica.fact(Signal.ITL_MEAN_S)
-    starts = [fact.start for peer in peers if (fact := peer.fact(Signal.ITL_MEAN_S)) is not None and fact.start]
-    early = mine.start / median(starts) if mine is not None and mine.start and starts else None
-    return Comparison(own, typical, own / typical, early, typical / min(others))
+    halves = [_halves(fact) for peer in peers if (fact := peer.fact(Signal.ITL_MEAN_S)) is not None and fact.start]
+    early = late = None
+    if mine is not None and mine.start and halves:
+        early = mine.start / median([half[0] for half in halves])
+        late = _halves(mine)[1] / max(1e-9, median([half[1] for half in halves]))
+    return Comparison(own, typical, own / typical, early, late, typical / min(others))
+
+
+def _halves(mean: Fact) -> tuple[float, float]:
+    """A mean's first and second half, of equal weight."""
+    start = mean.value if mean.start is None else mean.start
+    return start, max(0.0, 2 * mean.value - start)
+
+
+def prefill_ratio(replica: Replica, peers: tuple[Replica, ...]) -> float:
+    """Prefill seconds per prompt token over the peers' median; infinite when unknown, so that it excludes nothing."""
+    own, others = _prefill_pace(replica), [pace for peer in peers if (pace := _prefill_pace(peer)) is not None]
+    return math.inf if own is None or not others else own / median(others)
+
+
+def _prefill_pace(replica: Replica) -> float | None:
+    seconds, tokens = replica.value(Signal.PREFILL_MEAN_S), replica.value(Signal.PROMPT_TOKENS_MEAN)
+    return seconds / tokens if seconds and tokens else None
 
 
 def _outstanding(compared: Comparison) -> bool:
-    early = compared.early_ratio is None or compared.early_ratio >= EARLY_RATIO
-    return early and compared.ratio >= max(SLOW_RATIO, ABOVE_SPREAD * compared.spread)
+    halves = [ratio for ratio in (compared.early_ratio, compared.late_ratio) if ratio is not None]
+    return all(ratio >= EARLY_RATIO for ratio in halves) and compared.ratio >= max(
+        SLOW_RATIO, ABOVE_SPREAD * compared.spread
+    )
 
 
 def _explained(replica: Replica, peers: tuple[Replica, ...]) -> bool:
-    """More work per second than its peers, or KV pressure of its own, makes tokens slow without the machine's fault."""
+    """More work per second than its peers, or pressure on a smaller KV pool, slows tokens without the machine's fault.
+
+    Pressure on a pool as big as its peers', without more work, is itself a consequence: answers stay longer.
+    """
     for signal in (Signal.GENERATION_TOKENS, Signal.PROMPT_TOKENS):
         others = [peer.amount(signal) for peer in peers]
         if replica.amount(signal) > MORE_WORK_RATIO * median(others):
             return True
-    return pressure_of(replica).now and not any(pressure_of(peer).now for peer in peers)
+    return pressure_of(replica).now and pool_is_smaller(replica, peers)
 
 
 def _compensated(replica: Replica, peers: tuple[Replica, ...], ratio: float) -> bool:
@@ -123,6 +156,7 @@ def _evidence(replica: Replica, peers: tuple[Replica, ...], compared: Comparison
         "peers_itl_mean_s": compared.peers_s,
         "token_time_ratio": compared.ratio,
         "token_time_early_ratio": compared.early_ratio,
+        "prefill_time_ratio": prefill_ratio(replica, peers) if _prefill_pace(replica) else None,
         "running_requests": replica.value(Signal.RUNNING),
         "peers_running_requests": median([peer.amount(Signal.RUNNING) for peer in peers]),
         "generation_tokens": replica.value(Signal.GENERATION_TOKENS),

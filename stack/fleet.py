@@ -67,15 +67,20 @@ def _has_total(gateway: Sequence[Track]) -> bool:
 
 
 def _joined(engines: Iterable[Increase], gateway: Iterable[Increase], *, total: bool) -> Increase:
-    """The engines' counts, with those that the gateway knows better taken from there."""
-    all_engines, seen = total_of(tuple(engines)), total_of(tuple(gateway)).counters
+    """The engines' counts, with those that the gateway knows better taken from there.
+
+    A gateway that measures times itself sees what clients see, its own queue included.
+    """
+    all_engines, at_gateway = total_of(tuple(engines)), total_of(tuple(gateway))
+    seen = at_gateway.counters
     counters = dict(all_engines.counters)
     for counter in SEEN_BY_GATEWAY:
         if counter in seen:
             counters[counter] = seen[counter]
     if total and Counter.SHED in seen:
         counters[Counter.SHED] = counters.get(Counter.SHED, 0.0) + seen[Counter.SHED]
-    return Increase(counters, all_engines.histograms)
+    histograms = {**all_engines.histograms, **at_gateway.histograms} if total else all_engines.histograms
+    return Increase(counters, histograms)
 
 
 def _gauge_facts(tracks: Sequence[Track], window_s: float | None, age_s: float | None) -> dict[Signal, Fact]:

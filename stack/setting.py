@@ -87,7 +87,7 @@ class Setting:
                 if value in self.choices
                 else f"{self.name} must be one of {', '.join(self.choices)}, not {value!r}"
             )
-        if isinstance(value, str) or isinstance(value, bool) or value != value:
+        if isinstance(value, str | bool) or value != value:
             return f"{self.name} must be a number in {self.unit}, not {value!r}"
         if self.integral and value != int(value):
             return f"{self.name} must be a whole number of {self.unit}, not {value!r}"

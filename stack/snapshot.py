@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
+from stack.reading import Distribution, Histogram
 from stack.setting import Value
 
 FLEET = "fleet"
@@ -109,6 +110,7 @@ class Snapshot:
         scrapes: number of scrapes or log lines behind it, the fewest of any replica that has two or more; else 1 or 0.
         replicas: facts per replica.
         fleet: facts over all replicas: sums of counts, request-weighted means, quantiles of merged histograms.
+        distributions: histograms of what was observed in the window over all replicas.
         lifetime: values since process start from a single scrape; for claims about configuration, never about load.
         configuration: what the engine says of itself per replica (block_size, num_kv_blocks, prefix_caching ...).
         settings: value in force per setting and target, where the source tells.
@@ -122,6 +124,7 @@ class Snapshot:
     scrapes: int
     replicas: Mapping[str, Facts]
     fleet: Facts
+    distributions: Mapping[Distribution, Histogram] = field(default_factory=dict)
     lifetime: Mapping[str, Facts] = field(default_factory=dict)
     configuration: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
     settings: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)

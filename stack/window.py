@@ -65,7 +65,7 @@ class _Common:
         lengths = [track.window_s for track in all_tracks if track.window_s is not None]
         window_s = max(lengths, default=None)
         replicas = {name: _replica_facts(held) for name, held in self._engines.items()}
-        fleet = fleet_facts(all_tracks, window_s)
+        fleet, whole = fleet_facts(all_tracks, window_s), fleet_spans(all_tracks).whole
         for name, held in self._tracks.items():
             self._warnings += [
                 f"{name}: counters began anew within the window (a restart?); what was counted across it is left out"
@@ -78,9 +78,10 @@ class _Common:
             scrapes=min(len(track.readings) for track in all_tracks if len(track.readings) > 1),
             replicas=replicas,
             fleet=fleet,
+            distributions=whole.histograms,
             configuration=self._configuration,
             settings=self._settings,
-            missing=absent_signals(replicas, fleet, self._tracks, fleet_spans(all_tracks).whole),
+            missing=absent_signals(replicas, fleet, self._tracks, whole),
             warnings=tuple(dict.fromkeys(self._warnings)),
             prefixes=self._prefixes,
         )

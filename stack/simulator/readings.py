@@ -32,7 +32,7 @@ _GATEWAY_COUNTERS = {
     Counter.ERRORS: layout.C_ERRORS,
     Counter.FINISHED: layout.C_FINISHED,
 }
-_GATEWAY_DISTRIBUTIONS = (Distribution.TTFT_S, Distribution.E2E_S, Distribution.QUEUE_S)
+_GATEWAY_DISTRIBUTIONS = (Distribution.TTFT_S, Distribution.E2E_S)
 _ROWS = {distribution: row for row, distribution in enumerate(BUCKETS)}
 
 

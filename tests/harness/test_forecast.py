@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 
 from harness.action import Action, Trust
@@ -123,6 +124,8 @@ def test_load_is_what_arrived_not_what_was_finished(slow_fleet):
     assert load.hit_ratio == 0.0
 
 
-def test_a_log_normal_keeps_its_mean():
-    assert Lengths(1000.0, 0.0).mu == pytest.approx(6.9078, abs=1e-3)
-    assert Lengths(1000.0, 1.0).mu == pytest.approx(6.4078, abs=1e-3)
+def test_drawn_lengths_keep_the_measured_mean_and_range():
+    lengths = Lengths((0.0, 100.0, 1000.0), (0.9, 0.1), 130.0)
+    drawn = lengths.draw(50_000, np.random.default_rng(1))
+    assert drawn.mean() == pytest.approx(130.0, rel=0.03)
+    assert drawn.max() < 2000

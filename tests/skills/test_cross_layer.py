@@ -169,6 +169,16 @@ def test_the_most_reused_prefixes_and_what_evicting_them_costs_are_told():
     assert reuse.evidence["evicting_a1_costs_tokens"] == 204_800.0
 
 
+def test_scattered_prefixes_matter_when_their_copies_cost():
+    seen = pool(SLOW_FIRST_TOKENS, SLOW_FIRST_TOKENS)
+    for tokens, problem in ((1_000, False), (60_000, True)):
+        held = {"r0": (("a1", tokens, 9),), "r1": (("a1", tokens, 8),)}
+        told = Snapshot(seen.time_s, 60.0, 13, seen.replicas, seen.fleet, settings=seen.settings, prefixes=held)
+        scattered = next(one for one in diagnosed(told).findings if one.cause == "prefix_scatter")
+        assert (scattered in diagnosed(told).problems) is problem
+        assert "prefix_aware" in [a.after for a in candidates(scattered, context(told))]
+
+
 def test_barely_accepted_drafts_are_a_claim_about_the_configuration():
     drafts = {Signal.DRAFT_ACCEPT_RATIO: Fact(0.04), Signal.DRAFTED_TOKENS: Fact(900.0)}
     seen = Snapshot(None, 0.0, 1, {"r0": {}}, {}, lifetime={"r0": drafts})

@@ -23,7 +23,7 @@ def weighted(snapshot: Snapshot, **weights: float) -> Snapshot:
     return replace(snapshot, settings={**snapshot.settings, "routing_weight": held})
 
 
-SLOW = measured(itl_mean_s=0.026)
+SLOW = measured(itl_mean_s=0.026, prefill_mean_s=0.16)
 
 
 def test_a_slow_replica_is_named_and_gets_a_weight_in_proportion_to_its_speed():
@@ -63,9 +63,18 @@ def test_its_own_queue_is_a_symptom_of_the_slow_replica():
     assert problems[0].severity >= problems[1].severity
 
 
-def test_kv_pressure_of_its_own_explains_slow_tokens():
+def test_a_smaller_kv_pool_explains_slow_tokens_and_an_equal_one_is_a_symptom():
     full = {**SLOW, **kv(0.98, 0.97, preempted=40, early=20)}
-    assert found_in(pool({}, full, {}, {}))[0].cause == "kv_pressure"
+    seen = pool({}, full, {}, {})
+    assert [one.cause for one in found_in(seen)][:2] == ["slow_replica", "kv_pressure"]
+    held = {**seen.settings["usable_kv_blocks_ratio"], "r1": 0.3}
+    smaller = replace(seen, settings={**seen.settings, "usable_kv_blocks_ratio": held})
+    assert [one.cause for one in found_in(smaller)] == ["kv_blocks_held_back"]
+
+
+def test_slow_tokens_beside_long_prompts_are_not_a_slow_machine():
+    unlucky = measured(itl_mean_s=0.026, prefill_mean_s=0.08)
+    assert found_in(pool({}, unlucky, {}, {})) == ()
 
 
 def test_fragmented_memory_explains_slow_tokens():
@@ -90,6 +99,16 @@ def test_a_hot_replica_without_any_queue():
     problem = found_in(seen)[0]
     assert (problem.cause, problem.target) == ("hot_replica", "r0")
     assert problem.evidence["running_start_requests"] == 8
+
+
+def test_one_burst_is_not_hot_until_it_lasts_or_more_is_sent_there():
+    burst = {**running(40, 8), **queue(30, 0)}
+    causes = {one.cause for one in found_in(pool(burst, {}, {}, {}, running_request_cap=256.0))}
+    assert "hot_replica" not in causes
+    lasting = {**running(70, 60), **queue(50, 30)}
+    assert found_in(pool(lasting, {}, {}, {}, running_request_cap=256.0))[0].cause == "hot_replica"
+    sent = {**burst, Signal.ARRIVED: Fact(700.0, start=300.0, age_s=2.0)}
+    assert found_in(pool({**sent, **running(70, 8)}, {}, {}, {}, running_request_cap=256.0))[0].cause == "hot_replica"
 
 
 def test_what_chance_alone_does_is_not_hot():

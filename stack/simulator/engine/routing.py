@@ -114,7 +114,7 @@ def by_session(world: World, q: int) -> int:
         if not eligible(world, r, q):
             continue
         bound = world.constant[LOAD_BOUND] * in_flight * setting[r, WEIGHT] / weights
-        if replica[r, IN_FLIGHT] < bound:
+        if replica[r, IN_FLIGHT] < bound + 1.0:
             return int(r)
         if fallback < 0 or replica[r, IN_FLIGHT] < replica[fallback, IN_FLIGHT]:
             fallback = r
