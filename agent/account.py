@@ -10,9 +10,21 @@ from harness.memory import Recalled
 from harness.objective import Slo
 from harness.record import Record, State
 from stack.setting import Value
+from stack.snapshot import Signal, Snapshot
 
 NOTHING = "none"
 SHOWN = 8
+HEADLINE = (
+    Signal.RUNNING,
+    Signal.WAITING,
+    Signal.GATEWAY_QUEUE,
+    Signal.KV_USAGE_RATIO,
+    Signal.PREFIX_HIT_RATIO,
+    Signal.TTFT_P99_S,
+    Signal.ITL_P99_S,
+    Signal.E2E_P99_S,
+    Signal.PREEMPTIONS,
+)
 
 
 def value_text(value: Value | None) -> str:
@@ -54,6 +66,15 @@ def problems_text(diagnosis: Diagnosis) -> str:
     return "\n".join(lines + [f"context: {finding_text(finding)}" for finding in context[:SHOWN]])
 
 
+def fleet_text(snapshot: Snapshot) -> str:
+    """The fleet's headline numbers; what was not measured is named as unknown."""
+    facts = {signal: snapshot.value(signal) for signal in HEADLINE}
+    said = [f"{signal} {'unknown' if value is None else f'{value:.4g}'}" for signal, value in facts.items()]
+    rate = snapshot.per_s(Signal.ARRIVED)
+    arrivals = "unknown" if rate is None else f"{rate:.4g}"
+    return f"{len(snapshot.replicas)} replicas, arrivals per s {arrivals}, {', '.join(said)}"
+
+
 def missing_text(diagnosis: Diagnosis) -> str:
     """What could not be read and what that costs."""
     lines = [f"{quoted(item.signal)} on {quoted(item.target)}: {quoted(item.costs)}" for item in diagnosis.missing]
@@ -62,10 +83,12 @@ def missing_text(diagnosis: Diagnosis) -> str:
 
 def action_text(action: Action) -> str:
     """A change on one line."""
-    return (
-        f"{action.setting} on {quoted(action.target)} {value_text(action.before)} -> {value_text(action.after)} "
-        f"({quoted(action.reason, 400)})"
-    )
+    return f"{change_text(action)} ({quoted(action.reason, 400)})"
+
+
+def change_text(action: Action) -> str:
+    """What a change changes."""
+    return f"{action.setting} on {quoted(action.target)} {value_text(action.before)} to {value_text(action.after)}"
 
 
 def forecast_text(forecast: Forecast | None) -> str:
@@ -83,7 +106,7 @@ def forecast_text(forecast: Forecast | None) -> str:
 
 def considered_text(considered: Sequence[Considered]) -> str:
     """Candidates and what became of them, one a line."""
-    lines = [f"{'ok' if c.kept else 'dropped'}: {action_text(c.action)}: {quoted(c.why)}" for c in considered]
+    lines = [f"{'ok' if c.kept else 'dropped'}: {change_text(c.action)}: {quoted(c.why)}" for c in considered]
     return "\n".join(lines) or NOTHING
 
 
@@ -103,7 +126,7 @@ def changes_text(records: Sequence[Record]) -> str:
 def recalled_text(recalled: Sequence[Recalled]) -> str:
     """Episodes from similar situations, one a line."""
     lines = [
-        f"{quoted(e.cause)} on {quoted(e.target)}: {e.setting} {value_text(e.before)} -> {value_text(e.after)} ended "
+        f"{quoted(e.cause)} on {quoted(e.target)}: {e.setting} {value_text(e.before)} to {value_text(e.after)} ended "
         f"{e.ending.replace('_', ' ')} ({quoted(e.reason)}), weight {item.weight:.2f}"
         for item in recalled
         for e in (item.episode,)

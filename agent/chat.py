@@ -7,7 +7,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
 import prompts
-from agent.account import forecast_text, missing_text, problems_text, slo_text, window_text
+from agent.account import fleet_text, forecast_text, missing_text, problems_text, slo_text, window_text
 from agent.chat_context import ChatContext
 from agent.chat_tools import REQUEST_CHANGE, chat_tools
 from agent.completion import ModelError
@@ -92,6 +92,7 @@ def chat_messages(text: str, context: ChatContext, past: Sequence[Exchange]) -> 
         mode=planning.mode,
         slo=slo_text(planning.skills.slo),
         enabled=", ".join(sorted(planning.skills.enabled)) or "none",
+        fleet=fleet_text(planning.skills.snapshot),
         window=window_text(planning.diagnosis.window_s),
         diagnosis=problems_text(planning.diagnosis),
         missing=missing_text(planning.diagnosis),

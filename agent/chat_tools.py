@@ -1,36 +1,53 @@
 """The tools of the conversation: every read skill, and one way to ask for a change in the operator's name."""
 
-from typing import Annotated
+from typing import Any
 
 from langchain_core.tools import BaseTool, StructuredTool
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict
 
 from agent.account import action_text
 from agent.chat_context import ChatContext
 from agent.hypothesis import requested
 from agent.tools import PROPOSES, read_tools
 from harness.action import Action
-from skills.argument import Target
 from stack.catalogue import SETTINGS, setting_named
 
 REQUEST_CHANGE = "request_change"
-NAMES = [setting.name for setting in SETTINGS]
-Name = Annotated[str, Field(json_schema_extra={"enum": NAMES}, description="Name of the setting.")]
-Wanted = Annotated[float | str, Field(description="The value wanted: a number, or the name of a choice.")]
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "setting": {"type": "string", "enum": [setting.name for setting in SETTINGS]},
+        "target": {"type": "string", "description": "Name of a replica, or `fleet` for all."},
+        "value": {"type": ["number", "string"], "description": "The value wanted: a number, or the name of a choice."},
+    },
+    "required": ["setting", "target", "value"],
+    "additionalProperties": False,
+}
+
+
+class Wish(BaseModel):
+    """Arguments of `request_change`, checked."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    setting: str
+    target: str
+    value: float | str
 
 
 def chat_tools(context: ChatContext) -> dict[str, BaseTool]:
     """The tools by name."""
 
-    def request_change(
-        setting: Name,
-        target: Annotated[Target, Field(description="Name of a replica, or `fleet` for all.")],
-        value: Wanted,
-    ) -> tuple[str, Action]:
-        """Put a change the operator explicitly asked for before the safety gate and a person."""
-        action = requested(setting_named(setting), target, value, context.planning.skills.snapshot, context.user)
+    def request_change(**arguments: object) -> tuple[str, Action]:
+        wish = Wish.model_validate(arguments)
+        declared, snapshot = setting_named(wish.setting), context.planning.skills.snapshot
+        action = requested(declared, wish.target, wish.value, snapshot, context.user)
         return f"proposed: {action_text(action)}", action
 
-    request = StructuredTool.from_function(request_change, response_format="content_and_artifact")
-    request.description = f"{request.description} {PROPOSES}"
+    request = StructuredTool(
+        name=REQUEST_CHANGE,
+        description=f"Put a change the operator explicitly asked for before the safety gate and a person. {PROPOSES}",
+        args_schema=SCHEMA,
+        func=request_change,
+        response_format="content_and_artifact",
+    )
     return {**read_tools(context.planning.skills), REQUEST_CHANGE: request}

@@ -98,7 +98,7 @@ class Dialogue:
             history.append(message)
             if call.name in self.endings and message.status == "success":
                 self.ending = Ending(call.name, message.artifact)
-            yield SkillCalled(call.name, json.dumps(call.arguments), monotonic() - started_s, str(message.content))
+            yield SkillCalled(call.name, _arguments(call), monotonic() - started_s, str(message.content))
 
     def _answer(self, call: Call) -> ToolMessage:
         self._calls += 1
@@ -121,6 +121,10 @@ def _message(call: Call, tool: BaseTool) -> ToolMessage:
     if not isinstance(answer, ToolMessage):
         raise TypeError(f"tool {call.name} returned {type(answer).__name__}, expected a ToolMessage")
     return answer.model_copy(update={"content": str(answer.content)[:LONGEST_RESULT]})
+
+
+def _arguments(call: Call) -> str:
+    return ", ".join(f"{name}={json.dumps(value)}" for name, value in (call.arguments or {}).items())
 
 
 def _refusal(call: Call, reason: str) -> ToolMessage:

@@ -15,6 +15,7 @@ def requested(setting: Setting, target: str, value: Value, snapshot: Snapshot, b
     Raises:
         InputError: the value is out of bounds, or the value in force is not known or differs between replicas.
     """
+    value = _number(setting, value)
     problem = setting.problem_with(value)
     if problem:
         raise InputError(problem)
@@ -46,3 +47,13 @@ def in_force(setting: Setting, target: str, snapshot: Snapshot) -> Value:
         each = ", ".join(f"{replica} {value}" for replica, value in sorted(held.items()))
         raise InputError(f"{setting.name} differs between replicas ({each}): name one of them")
     return values.pop()
+
+
+def _number(setting: Setting, value: Value) -> Value:
+    """A number written as text, as models like to, where the setting is numeric."""
+    if setting.choices or not isinstance(value, str):
+        return value
+    try:
+        return float(value)
+    except ValueError:
+        return value

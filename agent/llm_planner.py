@@ -6,15 +6,16 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 import prompts
-from agent.account import missing_text, problems_text, slo_text, window_text
+from agent.account import fleet_text, missing_text, problems_text, slo_text, window_text
 from agent.completion import ModelError
 from agent.dialogue import Dialogue
 from agent.planner import Considered, Plan, PlanContext
 from agent.planner_tools import NO_CHANGE, NOT_TUNABLE, NoChange, OutOfReach, planner_tools
 from agent.quoting import quoted
-from agent.tools import proposals, skill_tools
+from agent.tools import propose_tools, read_tools
 from agent.usage import Limits
 from harness.action import Action
+from skills.candidates import candidates
 
 NUDGE = "End with exactly one call: a skill that proposes, not_tunable or no_change."
 
@@ -38,8 +39,9 @@ class LlmPlanner:
         if not lasting:
             return Plan(planner=self.name, reason="no problem has held for two cycles; the model was not asked")
         considered: list[Considered] = []
-        tools = {**skill_tools(context.skills), **planner_tools(context, considered)}
-        endings = frozenset({NOT_TUNABLE, NO_CHANGE, *proposals()})
+        propose = propose_tools(context.skills, within_reach(context))
+        tools = {**read_tools(context.skills), **propose, **planner_tools(context, considered)}
+        endings = frozenset({NOT_TUNABLE, NO_CHANGE, *propose})
         dialogue = Dialogue(self.model, tools, endings, self.limits, self.timeout_s, NUDGE)
         try:
             for _ in dialogue.run(messages(context, self.limits)):
@@ -78,6 +80,12 @@ class LlmPlanner:
         return Plan(planner=self.name, reason=told.reason, action=told)
 
 
+def within_reach(context: PlanContext) -> frozenset[str]:
+    """Settings that may help against a lasting problem: the rest would only fill the model's prompt."""
+    lasting = context.persistence.lasting(context.diagnosis.problems)
+    return frozenset(action.setting for finding in lasting for action in candidates(finding, context.skills))
+
+
 def messages(context: PlanContext, limits: Limits) -> list[BaseMessage]:
     """What the model is told."""
     plan = prompts.render(
@@ -86,7 +94,8 @@ def messages(context: PlanContext, limits: Limits) -> list[BaseMessage]:
         max_seconds=f"{limits.seconds:g}",
         mode=context.mode,
         slo=slo_text(context.skills.slo),
-        enabled=", ".join(sorted(context.skills.enabled)) or "none",
+        enabled=", ".join(sorted(within_reach(context))) or "none",
+        fleet=fleet_text(context.skills.snapshot),
         window=window_text(context.diagnosis.window_s),
         diagnosis=problems_text(context.diagnosis),
         missing=missing_text(context.diagnosis),

@@ -64,7 +64,11 @@ def planner_tools(context: PlanContext, considered: list[Considered]) -> dict[st
 
 
 def _tool(function: Callable[..., object], *, ends: bool = False) -> BaseTool:
-    return StructuredTool.from_function(function, response_format="content_and_artifact" if ends else "content")
+    return StructuredTool.from_function(
+        function,
+        description=" ".join((function.__doc__ or "").split()),
+        response_format="content_and_artifact" if ends else "content",
+    )
 
 
 def _problem(context: PlanContext, number: int) -> Finding:

@@ -10,7 +10,8 @@ _SECRET = re.compile(r"(?i)(bearer\s+\S+|\bsk-[\w-]{6,}|://[^/\s:@]+:[^/\s@]+@)"
 
 def quoted(text: object, limit: int = LONGEST) -> str:
     """`text` on one line: control and markup characters and what looks like a credential removed, cut at `limit`."""
-    plain = _MARKUP.sub("", _CONTROL.sub(" ", _SECRET.sub("(redacted)", str(text))))
+    words = str(text).replace("->", "to")
+    plain = _MARKUP.sub("", _CONTROL.sub(" ", _SECRET.sub("(redacted)", words)))
     return plain if len(plain) <= limit else plain[: limit - 1] + "…"
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from agent.account import action_text, record_text
+from agent.account import HEADLINE, action_text, record_text
 from agent.planner import Plan
 from agent.state import CycleState
 from harness.diagnosis import Diagnosis
@@ -11,18 +11,6 @@ from harness.journal import Event, Journal
 from harness.record import IN_FLIGHT, Record, State
 from harness.verdict import Verdict
 from stack.snapshot import Signal, Snapshot
-
-SUMMARY = (
-    Signal.RUNNING,
-    Signal.WAITING,
-    Signal.GATEWAY_QUEUE,
-    Signal.KV_USAGE_RATIO,
-    Signal.PREFIX_HIT_RATIO,
-    Signal.TTFT_P99_S,
-    Signal.ITL_P99_S,
-    Signal.E2E_P99_S,
-    Signal.PREEMPTIONS,
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +43,7 @@ class CycleReport:
     @property
     def facts(self) -> Mapping[Signal, float]:
         """The fleet's headline numbers that were measured."""
-        return {signal: value for signal in SUMMARY if (value := self.snapshot.value(signal)) is not None}
+        return {signal: value for signal in HEADLINE if (value := self.snapshot.value(signal)) is not None}
 
     @property
     def ended(self) -> tuple[Record, ...]:

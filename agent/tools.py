@@ -1,5 +1,7 @@
 """Skills as LangChain tools; the only module that knows both."""
 
+from collections.abc import Collection
+
 from langchain_core.tools import BaseTool, StructuredTool
 
 from agent.account import action_text, finding_text, forecast_text
@@ -7,13 +9,8 @@ from harness.action import Action
 from skills import SKILLS
 from skills.skill import Result, Skill, SkillContext
 
-NOTHING_FOUND = "nothing found: no finding, which is not the same as healthy when signals are missing"
-PROPOSES = "Ends by proposing this change; it is not made by calling this."
-
-
-def skill_tools(context: SkillContext) -> dict[str, BaseTool]:
-    """Every skill as a tool over `context`, by name."""
-    return {skill.name: _tool(skill, context) for skill in SKILLS}
+NOTHING_FOUND = "nothing found; a signal that is missing is unknown, not fine"
+PROPOSES = "Ends with this proposal."
 
 
 def read_tools(context: SkillContext) -> dict[str, BaseTool]:
@@ -21,12 +18,14 @@ def read_tools(context: SkillContext) -> dict[str, BaseTool]:
     return {skill.name: _tool(skill, context) for skill in SKILLS if skill.effect == "read"}
 
 
-def proposals() -> frozenset[str]:
-    """Names of the skills that propose."""
-    return frozenset(skill.name for skill in SKILLS if skill.effect == "propose")
+def propose_tools(context: SkillContext, settings: Collection[str]) -> dict[str, BaseTool]:
+    """The skills that propose to change one of `settings`, by name."""
+    return {skill.name: _tool(skill, context) for skill in SKILLS if skill.setting in settings}
 
 
 def _tool(skill: Skill, context: SkillContext) -> BaseTool:
+    """The skill checks its arguments itself; LangChain's copy of a pydantic schema would lose the names of choices."""
+
     def call(**arguments: object) -> tuple[str, Result]:
         result = skill(context, **arguments)
         return result_text(result), result
@@ -35,7 +34,7 @@ def _tool(skill: Skill, context: SkillContext) -> BaseTool:
     return StructuredTool(
         name=skill.name,
         description=f"{skill.description}{ending}",
-        args_schema=skill.arguments,
+        args_schema=dict(skill.parameters),
         func=call,
         response_format="content_and_artifact",
     )

@@ -26,6 +26,10 @@ COUNTS = frozenset(
 """Signals that are added up when blocks are joined; all others are averaged by finished requests."""
 
 
+GAP_S = 1.0
+"""Blocks further apart than this are not neighbours."""
+
+
 @dataclass(frozen=True)
 class Block:
     """Facts of one interval; blocks never overlap.
@@ -61,17 +65,21 @@ def block_of(snapshot: Snapshot) -> Block | None:
 
 
 def joined(blocks: Sequence[Block], length_s: float) -> tuple[Block, ...]:
-    """Neighbouring blocks joined until each is at least `length_s` long; a shorter rest is left out."""
+    """Neighbouring blocks joined to about `length_s`; what is left before a gap or the end stays if half as long.
+
+    Blocks on two sides of a gap are not joined: a gap is where something was written.
+    """
     done: list[Block] = []
     part: list[Block] = []
     for block in blocks:
-        if part and block.start_s - part[-1].end_s > length_s:
+        if part and block.start_s - part[-1].end_s > GAP_S:
+            done += _rest(part, length_s)
             part = []
         part.append(block)
-        if sum(b.length_s for b in part) >= length_s * 0.95:
+        if sum(b.length_s for b in part) >= 0.95 * length_s:
             done.append(part[0] if len(part) == 1 else _join(part))
             part = []
-    return tuple(done)
+    return (*done, *_rest(part, length_s))
 
 
 class BlockLog:
@@ -96,6 +104,19 @@ class BlockLog:
                 self._blocks.popleft()
         return True
 
+    def close(self, snapshot: Snapshot) -> None:
+        """Keep the snapshot a change is made on as the last block before it, if at least half of it is new.
+
+        Trouble that grows shows most in its last minute. Counts are kept for the new part, by its share of the window;
+        means and quantiles stay those of the window.
+        """
+        block = block_of(snapshot)
+        if block is None or not self._blocks:
+            return
+        new_s = block.end_s - max(self._blocks[-1].end_s, self._not_before_s)
+        if 0.5 * block.length_s <= new_s < block.length_s:
+            self._blocks.append(_latest(block, new_s))
+
     def cut(self, time_s: float) -> None:
         """No later block may begin before `time_s`: what straddles a write belongs to neither side."""
         self._not_before_s = max(self._not_before_s, time_s)
@@ -117,8 +138,22 @@ class BlockLog:
         return now_s - start_s
 
 
+def _latest(block: Block, length_s: float) -> Block:
+    share = length_s / block.length_s
+
+    def scaled(values: Values) -> Values:
+        return {signal: value * share if signal in COUNTS else value for signal, value in values.items()}
+
+    replicas = {name: scaled(values) for name, values in block.replicas.items()}
+    return Block(block.end_s - length_s, block.end_s, scaled(block.fleet), replicas)
+
+
 def _finite(facts: Facts) -> dict[Signal, float]:
     return {signal: fact.value for signal, fact in facts.items() if math.isfinite(fact.value) and fact.value >= 0}
+
+
+def _rest(part: Sequence[Block], length_s: float) -> list[Block]:
+    return [_join(part)] if sum(b.length_s for b in part) >= 0.5 * length_s else []
 
 
 def _join(blocks: Sequence[Block]) -> Block:

@@ -171,14 +171,20 @@ def untouched(before: Sequence[Block], after: Sequence[Block], goal: Goal) -> tu
     return names
 
 
-def onset_s(comparison: Comparison, metric: Metric, *, adjusted: bool = True) -> float | None:
+def onset_s(
+    comparison: Comparison, metric: Metric, *, adjusted: bool = True, least: int = ONSET_BLOCKS_MIN
+) -> float | None:
     """When the metric's level last changed by itself before the change, if it clearly did.
 
     A change is compared with the trouble it answers, not with the good time before it.
+
+    Args:
+        adjusted: as in `Comparison.change`.
+        least: blocks the new level must have lasted.
     """
     recent = comparison.last_regime
     best: tuple[float, float] | None = None
-    for count in range(ONSET_BLOCKS_MIN, ONSET_BLOCKS_MAX + 1):
+    for count in range(least, ONSET_BLOCKS_MAX + 1):
         if len(recent) - count < ONSET_BLOCKS_MIN + 1:
             break
         trial = replace(comparison, before=comparison.before[:-count], after=comparison.before[-count:])

@@ -150,6 +150,7 @@ class Executor:
         fresh = snapshot if snapshot is not None else self._reader.snapshot(self._window_s)
         verdict = check(action, fresh, self.history(), self._policy, mode=mode, now_s=now_s, simulated=self._simulated)
         _require(verdict, asked=record.decided_by != AUTO)
+        self.blocks.close(fresh)
         steps = tuple(
             Step(target, self._control.read(action.setting, target), action.after)
             for target in targets_of(action, fresh)

@@ -37,7 +37,8 @@ def shift_effect(
             least of what would have gone on.
     """
     excess = _derived(comparison, shifted, metric, _excess)
-    onset = onset_s(excess, metric, adjusted=False)
+    # Within a minute the noise is a few per cent, so that one block can show an excess.
+    onset = onset_s(excess, metric, adjusted=False, least=1)
     if onset is not None:
         excess = replace(excess, breaks_s=(*(b for b in excess.breaks_s if b < onset), onset))
     if not steady:

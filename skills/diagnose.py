@@ -10,6 +10,7 @@ from skills.inspect_execution import inspect_execution
 from skills.inspect_memory import inspect_memory
 from skills.inspect_observability import inspect_observability
 from skills.inspect_routing import inspect_routing
+from skills.lone_backlog import as_routing
 from skills.skill import Skill, SkillContext, SkillError
 from stack.layer import Layer
 from stack.snapshot import FLEET, Snapshot
@@ -32,6 +33,8 @@ BLIND_SHARE = 0.5
 """What is left of a finding's confidence when the metrics of its target are stale or not to be believed."""
 EXPLAINS = frozenset({"slow_replica", "hot_replica", "lost_replica", "failing_replica", "uneven_weights"})
 """Troubles of one replica from which its own queue, slow tokens or pressure follow."""
+ROOTLESS = EXPLAINS | {"replica_behind"}
+"""What a root explains besides the trouble of other layers."""
 DEEPER = frozenset({"memory_fragmented", "slow_execution_profile"})
 """Troubles of one replica from which it follows that it is slow."""
 SYMPTOM_LAYERS = frozenset({Layer.BATCHING, Layer.CACHE, Layer.EXECUTION, Layer.EXTERNAL})
@@ -51,7 +54,7 @@ def diagnose(snapshot: Snapshot, ctx: SkillContext) -> Diagnosis:
         findings = inspection(looking)
         if isinstance(findings, tuple):
             found += findings
-    judged = _without_doubtful(_causes_first(found))
+    judged = _without_doubtful(_causes_first(as_routing(found, snapshot)))
     return Diagnosis(
         findings=rank(gathered(judged, snapshot)),
         missing=snapshot.missing,
@@ -81,7 +84,7 @@ def _causes_first(found: list[Finding]) -> list[Finding]:
     judged, inherited = [], dict.fromkeys(roots, 0.0)
     for finding in found:
         root = roots.get(finding.target)
-        if root is not None and finding is not root and (finding.layer in SYMPTOM_LAYERS or finding.cause in EXPLAINS):
+        if root is not None and finding is not root and (finding.layer in SYMPTOM_LAYERS or finding.cause in ROOTLESS):
             severity = min(finding.severity, INHERITED_MAX)
             inherited[finding.target] = max(inherited[finding.target], severity)
             finding = replace(finding, severity=severity, confidence=finding.confidence * SYMPTOM_SHARE)

@@ -11,7 +11,15 @@ from stack.snapshot import FLEET, Snapshot
 MOST = 0.75
 """Share of the replicas from which a per-replica change would only be a fleet-wide one in pieces."""
 ONE_BY_ONE = frozenset(
-    {"slow_replica", "hot_replica", "lost_replica", "failing_replica", "uneven_weights", "metrics_stale"}
+    {
+        "slow_replica",
+        "hot_replica",
+        "lost_replica",
+        "failing_replica",
+        "uneven_weights",
+        "replica_behind",
+        "metrics_stale",
+    }
 )
 """Findings that compare a replica with its peers, or say which one to look at."""
 

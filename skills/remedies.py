@@ -105,6 +105,12 @@ def _hot(finding: Finding, ctx: SkillContext) -> Iterator[Wish]:
         yield "replica_concurrency_cap", finding.target, 1.5 * fair
 
 
+def _behind(finding: Finding, ctx: SkillContext) -> Iterator[Wish]:
+    yield from _scaled("routing_weight", finding, ctx, (0.75, 0.5))
+    for policy in ("least_outstanding_tokens", "least_connections"):
+        yield "routing_policy", FLEET, policy
+
+
 def _gone(finding: Finding, ctx: SkillContext) -> Iterator[Wish]:
     yield "replica_state", finding.target, "drain"
     yield from _scaled("routing_weight", finding, ctx, (0.5, 0.0))
@@ -179,6 +185,7 @@ REMEDIES: Mapping[str, Remedy] = MappingProxyType(
         "lost_replica": _gone,
         "failing_replica": _gone,
         "uneven_weights": _uneven,
+        "replica_behind": _behind,
         "gateway_cap_binds": _gateway_cap,
         "overload": _admission,
         "speculation_rejected": _no_speculation,

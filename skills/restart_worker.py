@@ -14,7 +14,7 @@ CALM_KV_RATIO = 0.3
 SETTING = "worker_generation"
 
 
-@skill(effect="propose", layer=Layer.MEMORY)
+@skill(effect="propose", layer=Layer.MEMORY, setting=SETTING)
 def restart_worker(ctx: SkillContext, target: Target, cause: Cause, reason: Reason) -> Result:
     """Propose to drain, restart and put back one worker, only at low traffic with an empty queue.
 

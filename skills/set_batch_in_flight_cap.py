@@ -10,7 +10,7 @@ from stack.layer import Layer
 from stack.snapshot import FLEET
 
 
-@skill(effect="propose", layer=Layer.ROUTING)
+@skill(effect="propose", layer=Layer.ROUTING, setting="batch_in_flight_cap")
 def set_batch_in_flight_cap(
     ctx: SkillContext, cap: Annotated[float, number_of("batch_in_flight_cap")], cause: Cause, reason: Reason
 ) -> Result:

@@ -10,7 +10,7 @@ from stack.layer import Layer
 from stack.snapshot import FLEET
 
 
-@skill(effect="propose", layer=Layer.ROUTING)
+@skill(effect="propose", layer=Layer.ROUTING, setting="deadline_shedding_ratio")
 def set_deadline_shedding(
     ctx: SkillContext, ratio: Annotated[float, number_of("deadline_shedding_ratio")], cause: Cause, reason: Reason
 ) -> Result:

@@ -9,7 +9,7 @@ from skills.skill import Result, SkillContext, skill
 from stack.layer import Layer
 
 
-@skill(effect="propose", layer=Layer.EXECUTION)
+@skill(effect="propose", layer=Layer.EXECUTION, setting="execution_profile")
 def set_execution_profile(
     ctx: SkillContext,
     target: Target,

@@ -9,7 +9,7 @@ from skills.skill import Result, SkillContext, skill
 from stack.layer import Layer
 
 
-@skill(effect="propose", layer=Layer.BATCHING)
+@skill(effect="propose", layer=Layer.BATCHING, setting="long_prefill_threshold_tokens")
 def set_long_prefill_threshold(
     ctx: SkillContext,
     target: Target,

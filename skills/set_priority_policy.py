@@ -10,7 +10,7 @@ from stack.layer import Layer
 from stack.snapshot import FLEET
 
 
-@skill(effect="propose", layer=Layer.ROUTING)
+@skill(effect="propose", layer=Layer.ROUTING, setting="priority_policy")
 def set_priority_policy(
     ctx: SkillContext, policy: Annotated[str, choice_of("priority_policy")], cause: Cause, reason: Reason
 ) -> Result:

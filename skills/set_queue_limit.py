@@ -10,7 +10,7 @@ from stack.layer import Layer
 from stack.snapshot import FLEET
 
 
-@skill(effect="propose", layer=Layer.ROUTING)
+@skill(effect="propose", layer=Layer.ROUTING, setting="queue_limit_requests")
 def set_queue_limit(
     ctx: SkillContext, limit: Annotated[float, number_of("queue_limit_requests")], cause: Cause, reason: Reason
 ) -> Result:

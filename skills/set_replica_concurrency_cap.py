@@ -9,7 +9,7 @@ from skills.skill import Result, SkillContext, skill
 from stack.layer import Layer
 
 
-@skill(effect="propose", layer=Layer.ROUTING)
+@skill(effect="propose", layer=Layer.ROUTING, setting="replica_concurrency_cap")
 def set_replica_concurrency_cap(
     ctx: SkillContext,
     target: Target,

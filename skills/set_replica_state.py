@@ -9,7 +9,7 @@ from skills.skill import Result, SkillContext, skill
 from stack.layer import Layer
 
 
-@skill(effect="propose", layer=Layer.ROUTING)
+@skill(effect="propose", layer=Layer.ROUTING, setting="replica_state")
 def set_replica_state(
     ctx: SkillContext, target: Target, state: Annotated[str, choice_of("replica_state")], cause: Cause, reason: Reason
 ) -> Result:

@@ -10,7 +10,7 @@ from stack.layer import Layer
 from stack.snapshot import FLEET
 
 
-@skill(effect="propose", layer=Layer.ROUTING)
+@skill(effect="propose", layer=Layer.ROUTING, setting="routing_policy")
 def set_routing_policy(
     ctx: SkillContext, policy: Annotated[str, choice_of("routing_policy")], cause: Cause, reason: Reason
 ) -> Result:

@@ -9,7 +9,7 @@ from skills.skill import Result, SkillContext, skill
 from stack.layer import Layer
 
 
-@skill(effect="propose", layer=Layer.ROUTING)
+@skill(effect="propose", layer=Layer.ROUTING, setting="routing_weight")
 def set_routing_weight(
     ctx: SkillContext,
     target: Target,

@@ -9,7 +9,7 @@ from skills.skill import Result, SkillContext, skill
 from stack.layer import Layer
 
 
-@skill(effect="propose", layer=Layer.BATCHING)
+@skill(effect="propose", layer=Layer.BATCHING, setting="running_request_cap")
 def set_running_request_cap(
     ctx: SkillContext,
     target: Target,

@@ -9,7 +9,7 @@ from skills.skill import Result, SkillContext, skill
 from stack.layer import Layer
 
 
-@skill(effect="propose", layer=Layer.BATCHING)
+@skill(effect="propose", layer=Layer.BATCHING, setting="tokens_per_step")
 def set_tokens_per_step(
     ctx: SkillContext,
     target: Target,

@@ -9,7 +9,7 @@ from skills.skill import Result, SkillContext, skill
 from stack.layer import Layer
 
 
-@skill(effect="propose", layer=Layer.CACHE)
+@skill(effect="propose", layer=Layer.CACHE, setting="usable_kv_blocks_ratio")
 def set_usable_kv_blocks(
     ctx: SkillContext,
     target: Target,

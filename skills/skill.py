@@ -89,6 +89,7 @@ class Skill:
     Attributes:
         effect: `read` returns findings, `propose` returns an action; neither acts.
         layer: the layer it looks at or changes; None when it concerns all.
+        setting: the setting it proposes to change; None when it reads.
         description: the docstring without its sections.
         parameters: JSON schema of the arguments, without the context.
     """
@@ -96,6 +97,7 @@ class Skill:
     name: str
     effect: SkillEffect
     layer: Layer | None
+    setting: str | None
     description: str
     parameters: Mapping[str, Any]
     arguments: type[BaseModel]
@@ -114,7 +116,9 @@ class Skill:
         return self.function(ctx, **{name: getattr(checked, name) for name in type(checked).model_fields})
 
 
-def skill(*, effect: SkillEffect, layer: Layer | None = None) -> Callable[[Callable[..., Result]], Skill]:
+def skill(
+    *, effect: SkillEffect, layer: Layer | None = None, setting: str | None = None
+) -> Callable[[Callable[..., Result]], Skill]:
     """Declare a function as a skill.
 
     Its first parameter is the context, which a model never sees. Every other one needs a type and a line under
@@ -128,6 +132,8 @@ def skill(*, effect: SkillEffect, layer: Layer | None = None) -> Callable[[Calla
         name = function.__name__
         text, described = _docstring(function)
         hints = get_type_hints(function, include_extras=True)
+        if (setting is None) is (effect == "propose"):
+            raise TypeError(f"{name}: a skill that proposes names its setting, one that reads has none")
         parameters = list(inspect.signature(function).parameters.values())
         if not parameters or hints.get(parameters[0].name) is not SkillContext:
             raise TypeError(f"{name}: the first parameter must be `ctx: SkillContext`")
@@ -143,6 +149,7 @@ def skill(*, effect: SkillEffect, layer: Layer | None = None) -> Callable[[Calla
             name=name,
             effect=effect,
             layer=layer,
+            setting=setting,
             description=text,
             parameters=schema,
             arguments=model,

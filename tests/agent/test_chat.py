@@ -90,7 +90,7 @@ def test_without_a_model_changes_missing_and_help():
 
 def test_what_if_reads_the_value_in_force_and_changes_nothing():
     events = plain("what would running_request_cap 24 on replica-2 do?")
-    assert "16 -> 24" in said(events) and "Nothing was changed" in said(events)
+    assert "16 to 24" in said(events) and "Nothing was changed" in said(events)
     assert not any(isinstance(event, Proposed) for event in events)
 
 

@@ -14,10 +14,12 @@ from situations import plan_context
 
 from agent.chat import chat_messages
 from agent.chat_context import ChatContext
-from agent.llm_planner import messages
+from agent.chat_tools import chat_tools
+from agent.llm_planner import messages, within_reach
 from agent.planner_tools import planner_tools
-from agent.tools import skill_tools
+from agent.tools import propose_tools, read_tools
 from agent.usage import Limits
+from stack.catalogue import SETTINGS
 
 FOLDER = Path(__file__).parents[1] / "snapshots"
 
@@ -52,8 +54,29 @@ def test_tools_of_the_planner():
     compare("planner_tools.json", schemas(planner_tools(plan_context(), [])))
 
 
-def test_tools_made_of_skills():
-    compare("skill_tools.json", schemas(skill_tools(plan_context().skills)))
+def test_tools_made_of_skills_that_read():
+    compare("read_tools.json", schemas(read_tools(plan_context().skills)))
+
+
+def test_tools_made_of_skills_that_propose():
+    every = {setting.name for setting in SETTINGS}
+    compare("propose_tools.json", schemas(propose_tools(plan_context().skills, every)))
+
+
+def test_the_tool_with_which_the_chat_asks_for_a_change():
+    context = ChatContext(planning=plan_context(), changes="", propose=pytest.fail)
+    compare("chat_tools.json", schemas({"request_change": chat_tools(context)["request_change"]}))
+
+
+def test_a_model_is_told_the_names_of_choices():
+    every = {setting.name for setting in SETTINGS}
+    shown = json.loads(schemas(propose_tools(plan_context().skills, every)))
+    by_name = {tool["function"]["name"]: tool["function"]["parameters"]["properties"] for tool in shown}
+    assert by_name["set_replica_state"]["state"]["enum"] == ["ready", "drain"]
+
+
+def test_the_planner_is_offered_only_what_may_help_and_is_enabled():
+    assert within_reach(plan_context()) == {"running_request_cap"}
 
 
 def test_text_from_the_stack_cannot_close_its_data_block():

@@ -11,6 +11,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from harness.backlog import judgeable
 from harness.block import Block, BlockLog, joined
 from harness.goal import Goal
 from harness.metric import share_within
@@ -244,3 +245,72 @@ def test_share_within_a_limit(limit_s: float, share: float):
 @pytest.mark.parametrize(("p", "freedom", "table"), [(0.975, 3, 3.182), (0.995, 10, 3.169), (0.9995, 4, 8.610)])
 def test_student_quantile_agrees_with_the_table(p: float, freedom: float, table: float):
     assert student_quantile(p, freedom) == pytest.approx(table, rel=0.02)
+
+
+def test_blocks_on_two_sides_of_a_gap_are_not_joined():
+    spans = [(0.0, 60.0), (60.0, 105.0), (135.0, 195.0), (195.0, 210.0)]
+    parts = [Block(start, end, {Signal.FINISHED: 1.0}, {}) for start, end in spans]
+    assert [(b.start_s, b.end_s) for b in joined(parts, 60.0)] == spans[:3]
+
+
+def with_slow_replica(blocks: list[Block], seed: int, excess: list[float], share: float) -> list[Block]:
+    """The same blocks with r0 `excess` times slower than the rest, and serving `share` of the requests."""
+    rng = np.random.default_rng(seed)
+    out = []
+    for block, factor in zip(blocks, excess, strict=True):
+        offered, level = block.fleet[Signal.ARRIVED], block.replicas["r1"][Signal.TTFT_MEAN_S]
+        slow = level * factor * float(np.exp(rng.normal(0, 0.05)))
+        rest = {
+            f"r{i}": values(level * float(np.exp(rng.normal(0, 0.05))), offered * (1 - share) / 3) for i in (1, 2, 3)
+        }
+        fleet = values(share * slow + (1 - share) * level, offered)
+        out.append(replace(block, fleet=fleet, replicas={"r0": values(slow, offered * share), **rest}))
+    return out
+
+
+SHIFT = Goal(("e2e_per_token_s", "itl_mean_s"), shifted=("r0",))
+
+
+def test_a_shift_away_from_a_slow_replica_is_seen_through_a_bursty_load():
+    kept = 0
+    for seed in range(20):
+        before, after = series(seed, burst=0.2)
+        bad = with_slow_replica(before, seed, [1.0] * (BEFORE - 2) + [5.0, 12.0], 0.25)
+        good = with_slow_replica(after, seed + 100, [1.0] * len(after), 0.08)
+        found = verify(bad, good, SHIFT, POLICY, steady=False)
+        assert found.measured is not Measured.WORSE
+        kept += found.measured is Measured.IMPROVED
+    assert kept >= 16
+
+
+def test_a_shift_away_from_a_healthy_replica_is_hardly_ever_seen_as_a_gain():
+    kept = 0
+    for seed in range(20):
+        before, after = series(seed, burst=0.2)
+        same = with_slow_replica(before, seed, [1.0] * BEFORE, 0.25)
+        moved = with_slow_replica(after, seed + 100, [1.0] * len(after), 0.08)
+        kept += verify(same, moved, SHIFT, POLICY).measured is Measured.IMPROVED
+    assert kept <= 3
+
+
+def queued(start_s: float, waiting: float, e2e_s: float = 1.0) -> Block:
+    fleet = {Signal.FINISHED: 100.0, Signal.WAITING: waiting, Signal.E2E_P95_S: e2e_s}
+    return Block(start_s, start_s + 60, fleet, {})
+
+
+def test_a_queue_left_over_is_worked_off_before_anything_is_judged():
+    before = [queued(-60, 80)]
+    falling = [queued(60, 70), queued(120, 40), queued(180, 30)]
+    seen = judgeable(before, falling, 0)
+    assert seen.draining and not seen.steady
+    done = [*falling, queued(240, 5), queued(300, 4), queued(360, 6)]
+    seen = judgeable(before, done, 0)
+    assert [b.start_s for b in seen.blocks] == [300, 360] and not seen.draining
+    growing = [queued(60, 90), queued(120, 120), queued(180, 150)]
+    assert not judgeable(before, growing, 0).draining
+    assert judgeable([queued(-60, 0)], [queued(60, 0)], 0).steady
+
+
+def test_requests_that_arrived_before_the_write_do_not_count():
+    after = [queued(60, 0, e2e_s=90), queued(120, 0, e2e_s=90), queued(180, 0, e2e_s=90)]
+    assert [b.start_s for b in judgeable([queued(-60, 0)], after, 0).blocks] == [120, 180]

@@ -5,9 +5,9 @@ import prompts
 NAMES = {
     "system": frozenset(),
     "plan": frozenset(
-        {"max_calls", "max_seconds", "mode", "slo", "enabled", "window", "diagnosis", "missing", "memory"}
+        {"max_calls", "max_seconds", "mode", "slo", "enabled", "window", "fleet", "diagnosis", "missing", "memory"}
     ),
-    "chat": frozenset({"slo", "mode", "enabled", "window", "diagnosis", "missing", "memory"}),
+    "chat": frozenset({"slo", "mode", "enabled", "window", "fleet", "diagnosis", "missing", "memory"}),
 }
 
 

@@ -161,3 +161,25 @@ def test_time_spent_before_the_engine_is_not_tunable():
     late = measured(ttft_p95_s=20.0, ttft_mean_s=9.0, queue_mean_s=0.01, prefill_mean_s=0.1)
     problem = found_in(pool(late, {**late}, fleet=late))[0]
     assert (problem.layer, problem.cause, problem.tunable) == (Layer.DATA_PATH, "front_end_delay", False)
+
+
+def test_one_replica_that_alone_falls_behind_is_a_question_of_routing():
+    late = {**running(12), **queue(30, 20), **measured(ttft_p95_s=3.0, ttft_mean_s=1.5)}
+    seen = pool(late, {}, {}, {})
+    problem = found_in(seen)[0]
+    assert (problem.layer, problem.cause, problem.target) == (Layer.ROUTING, "replica_behind", "r0")
+    assert problem.severity < 0.9
+    held = {**seen.settings["tokens_per_step"], "r0": 512.0}
+    told_apart = replace(seen, settings={**seen.settings, "tokens_per_step": held})
+    problem = found_in(told_apart)[0]
+    assert (problem.layer, problem.cause) == (Layer.BATCHING, "prefill_backlog")
+    restored = [a.after for a in candidates(problem, context(told_apart)) if a.setting == "tokens_per_step"]
+    assert restored[0] == 1024.0
+
+
+def test_peers_with_queues_of_their_own_do_not_keep_up():
+    late = {**running(12), **queue(30, 20), **measured(ttft_p95_s=3.0, ttft_mean_s=1.5)}
+    capped = {**running(32), **queue(40), **measured(ttft_p95_s=6.0)}
+    causes = [one.cause for one in found_in(pool(late, capped, capped, capped))]
+    assert causes[0] == "running_cap_binds"
+    assert "replica_behind" not in causes
