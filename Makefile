@@ -11,6 +11,7 @@ setup: .venv/ready  ## virtual environment with the locked dependencies
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(BIN)/python -c 'from stack.simulator.engine.kernels import kernels; kernels(None)'
 	@touch $@
 
 demo: setup  ## the loop on the simulated stack, live in the terminal

@@ -7,8 +7,6 @@ from itertools import count
 from typing import TypeAlias
 from uuid import uuid4
 
-from skills.diagnose import diagnose
-
 from agent.account import changes_text
 from agent.chat import Chat, Exchange
 from agent.chat_context import ChatContext
@@ -25,6 +23,7 @@ from harness.approval import Decision, Edit
 from harness.mode import Mode
 from harness.record import Record, State
 from harness.verdict import Verdict
+from skills.diagnose import diagnose
 
 __all__ = ["CycleReport", "Pending", "Session"]
 Score: TypeAlias = Callable[[], Mapping[str, object]]

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from skills.candidates import candidates
 
 from harness.objective import Slo
+from skills.candidates import candidates
 from skills.diagnose import diagnose as diagnose_snapshot
 from skills.skill import SkillContext
 from stack.catalogue import SETTINGS
