@@ -37,7 +37,7 @@ class LlmPlanner:
         """What the model ended with. Any failure of the model is a plan without an action that says so."""
         lasting = context.persistence.lasting(context.diagnosis.problems)
         if not lasting:
-            return Plan(planner=self.name, reason="no problem has held for two cycles; the model was not asked")
+            return Plan(planner=self.name, reason="no problem has lasted long enough; the model was not asked")
         considered: list[Considered] = []
         propose = propose_tools(context.skills, within_reach(context))
         tools = {**read_tools(context.skills), **propose, **planner_tools(context, considered)}

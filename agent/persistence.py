@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from harness.diagnosis import Diagnosis, Finding
 from stack.snapshot import FLEET
 
-CYCLES_NEEDED = 2
-EXTREME_SEVERITY = 0.9
-"""At and above it requests are failing their SLO in numbers, and a second window would only cost more of them."""
+CYCLES_NEEDED = 8
+"""A change is judged against the trouble it answers; before that has lasted some minutes nobody could tell."""
 
 
 @dataclass(frozen=True)
@@ -23,9 +22,8 @@ class Persistence:
         return Persistence({key: self._before(*key) + 1 for key in keys})
 
     def holds(self, finding: Finding) -> bool:
-        """Whether `finding` has lasted long enough, or is severe enough, to act on."""
-        extreme = finding.severity >= EXTREME_SEVERITY
-        return extreme or self.cycles.get((finding.cause, finding.target), 0) >= CYCLES_NEEDED
+        """Whether `finding` has lasted long enough to act on."""
+        return self.cycles.get((finding.cause, finding.target), 0) >= CYCLES_NEEDED
 
     def lasting(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
         """Those of `findings` that hold."""

@@ -50,7 +50,7 @@ class SearchPlanner:
             return None, _nothing_to_do(context)
         lasting = context.persistence.lasting(tunable)
         if not lasting:
-            return None, f"{tunable[0].cause} on {tunable[0].target} must hold for another cycle before a change"
+            return None, f"{tunable[0].cause} on {tunable[0].target} must last longer before a change"
         for finding in lasting:
             best = next(iter(search(finding, context, considered)), None)
             if best is not None:

@@ -1,6 +1,6 @@
 """A small, fixed situation: three replicas with queues behind their caps while KV blocks are free."""
 
-from agent.persistence import Persistence
+from agent.persistence import CYCLES_NEEDED, Persistence
 from agent.planner import PlanContext
 from harness.diagnosis import Diagnosis
 from harness.mode import Mode
@@ -41,7 +41,10 @@ def snapshot(replica: str = "replica-2") -> Snapshot:
 
 
 def lasting(found: Diagnosis) -> Persistence:
-    return Persistence().after(found).after(found)
+    persistence = Persistence()
+    for _ in range(CYCLES_NEEDED):
+        persistence = persistence.after(found)
+    return persistence
 
 
 def plan_context(replica: str = "replica-2", **changes) -> PlanContext:

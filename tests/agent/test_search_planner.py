@@ -43,7 +43,7 @@ def test_a_problem_must_last():
     found = plan_context().diagnosis.problems[0]
     mild = Diagnosis((Finding(**{**vars(found), "severity": 0.6}),))
     plan = planned(diagnosis=mild, persistence=Persistence().after(mild), forecast=by_value)
-    assert plan.action is None and "another cycle" in plan.reason
+    assert plan.action is None and "last longer" in plan.reason
 
 
 def test_what_was_undone_or_asked_is_not_tried_again():

@@ -49,7 +49,7 @@ def test_healthy_traffic_is_left_alone():
 
 def test_a_bad_setting_is_answered_at_its_cause_and_the_change_comes_to_an_end():
     talk = session(Mode.AUTO, faults=["cap_too_small@330"])
-    live(talk, 9)
+    live(talk, 12)
     talk.finish()
     first = talk.episodes()[0]
     assert (first.action.setting, first.action.layer) == ("running_request_cap", Layer.BATCHING)
@@ -61,7 +61,7 @@ def test_a_bad_setting_is_answered_at_its_cause_and_the_change_comes_to_an_end()
 
 def test_nothing_is_written_in_shadow():
     talk = session(Mode.SHADOW, faults=["cap_too_small@330"])
-    reports = live(talk, 7)
+    reports = live(talk, 10)
     proposals = [report.proposal for report in reports if report.proposal is not None]
     assert proposals and all(record.state is State.SHADOWED for record in proposals)
     assert talk.episodes() == ()
@@ -77,7 +77,7 @@ def test_an_approved_proposal_is_carried_out_and_a_second_answer_is_refused():
         answered.append(pending.id)
 
     talk = session(faults=["cap_too_small@330"])
-    reports = live(talk, 7, approve)
+    reports = live(talk, 10, approve)
     assert answered
     settling = [r for report in reports for r in report.changed if r.id == answered[0]]
     assert settling and settling[0].decided_by == "ann"
@@ -85,7 +85,7 @@ def test_an_approved_proposal_is_carried_out_and_a_second_answer_is_refused():
 
 def test_a_rejected_proposal_changes_nothing():
     talk = session(faults=["cap_too_small@330"])
-    live(talk, 7, lambda t, pending: t.decide(pending.id, Reject("ann", "not now")))
+    live(talk, 10, lambda t, pending: t.decide(pending.id, Reject("ann", "not now")))
     assert talk.episodes() == ()
 
 
@@ -99,14 +99,14 @@ def test_an_edit_goes_back_to_the_gate():
         seen.append(talk.decide(pending.id, Edit("ann", 100_000.0)))
 
     talk = session(faults=["cap_too_small@330"])
-    live(talk, 7, edit)
+    live(talk, 10, edit)
     assert seen[0].state is State.DENIED
     assert any(hit.rule == "within_bounds" for hit in seen[0].verdict.hits)
 
 
 def test_no_plan_is_made_while_a_change_settles():
     talk = session(Mode.AUTO, faults=["cap_too_small@330"])
-    reports = live(talk, 8)
+    reports = live(talk, 11)
     settling = [report for report in reports if report.stage == "settling"]
     assert settling
     assert all(report.plan is None for report in settling if report.proposal is None and not report.ended)
@@ -135,7 +135,7 @@ def test_without_a_model_the_chat_answers_from_what_was_measured():
 
 def test_a_change_asked_for_in_the_chat_waits_for_an_approval_in_auto_mode_too():
     talk = session(Mode.AUTO)
-    live(talk, 7)
+    live(talk, 10)
     events = list(talk.ask("set deadline_shedding_ratio to 0.8", by="ann"))
     proposed = next(event for event in events if isinstance(event, Proposed))
     if proposed.approval_id is None:
@@ -148,7 +148,7 @@ def test_a_change_asked_for_in_the_chat_waits_for_an_approval_in_auto_mode_too()
 def test_the_same_seed_gives_the_same_episodes():
     def run():
         talk = session(Mode.AUTO, faults=["cap_too_small@330"])
-        live(talk, 8)
+        live(talk, 11)
         talk.finish()
         return [(r.action, r.state, r.verification) for r in talk.episodes()], talk.score()
 
