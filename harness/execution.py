@@ -18,7 +18,7 @@ from harness.outcome import Verification
 from harness.policy import Policy
 from harness.record import Permit, Record, State, Step, held_value
 from harness.row import verification_row
-from harness.supervision import Fate, Supervision
+from harness.supervision import Fate, Supervision, on_trial
 from harness.verdict import Ruling, Verdict
 from stack.clock import Clock
 from stack.control import StackControl
@@ -105,7 +105,7 @@ class Executor:
         if stack and seeing and stack[-1].state is State.SETTLING:
             stack[-1] = self._first_look(stack[-1], now_s)
         if stack:
-            self._judge(stack, snapshot if seeing else None, now_s)
+            self._judge(on_trial(stack), snapshot if seeing else None, now_s)
         return self._ended(opened)
 
     def undo_open(self, reason: str) -> tuple[Record, ...]:
@@ -305,7 +305,7 @@ class Executor:
         ids = {record.id for record in stack}
         times = [
             time_s
-            for record in self._journal.ended()
+            for record in (*self._journal.ended(), *self._journal.open_records())
             if record.id not in ids and record.applied_s is not None
             for time_s in (record.applied_s, record.touched_s)
             if time_s is not None

@@ -109,6 +109,21 @@ class Supervision:
         return stop if self._strikes[youngest.id] >= self.policy.verification.hard_stop_strikes else None
 
 
+def on_trial(stack: Sequence[Record]) -> list[Record]:
+    """The youngest change and those before it that answer the same trouble; they are judged together.
+
+    Older changes for another trouble wait in place: figures since the new trouble say nothing about them, and undoing
+    them now would leave the younger ones nothing to be compared with.
+    """
+    youngest = stack[-1]
+    chosen: list[Record] = []
+    for record in reversed(stack):
+        if record.action.cause != youngest.action.cause:
+            break
+        chosen.insert(0, record)
+    return chosen
+
+
 def stacked_goal(stack: Sequence[Record]) -> Goal:
     """The goal of one change, or of several together: then any of their goals, seen from the fleet."""
     goals = [goal_of(record.action) for record in stack]
