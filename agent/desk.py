@@ -1,6 +1,6 @@
 """Everything one session works with, and the situation it makes of a snapshot for planners and the chat."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent.account import recalled_text
 from agent.environment import environment_of
@@ -83,7 +83,7 @@ class Desk:
         history = self.executor.history()
         undone = {(p.setting, p.target, p.after) for p in history.past if p.ending is Ending.ROLLED_BACK}
         return PlanContext(
-            diagnosis=diagnosis,
+            diagnosis=self._unanswered(diagnosis),
             skills=self.skills(snapshot),
             check=lambda action: self.check(action, snapshot, history=history),
             forecast=lambda action: self.forecaster.forecast(action, snapshot),
@@ -94,6 +94,11 @@ class Desk:
             memory=self._memory_text(snapshot),
             mode=self.mode,
         )
+
+    def _unanswered(self, diagnosis: Diagnosis) -> Diagnosis:
+        """The diagnosis without layers on which a change is on trial: two answers at once could not be told apart."""
+        answered = {record.action.layer for record in self.journal.records({State.PROBATION})}
+        return replace(diagnosis, findings=tuple(f for f in diagnosis.findings if f.layer not in answered))
 
     def _asked(self) -> frozenset[tuple[str, str]]:
         """What waits for a person, or was recorded in shadow or refused within its cooldown."""

@@ -13,6 +13,7 @@ from harness.diagnosis import Finding
 from harness.mode import Mode
 from harness.verdict import Ruling
 from skills.candidates import candidates
+from stack.snapshot import FLEET
 
 MOST_CANDIDATES = 25
 """Forecasts per plan: about a quarter of a second of one core."""
@@ -76,8 +77,16 @@ def search(finding: Finding, context: PlanContext, considered: list[Considered])
 
 
 def best_first(actions: list[Action]) -> tuple[Action, ...]:
-    """Remedies on the finding's own layer first, each group by forecast: a guard elsewhere only hides the cause."""
-    return tuple(sorted(actions, key=lambda a: (a.layer is not a.declaration.layer, -score_of(a))))
+    """Remedies on the finding's own layer first, as a guard elsewhere only hides the cause; then by forecast.
+
+    Among the former one replica comes before the pool: less is at stake, and the others show what it did.
+    """
+    return tuple(sorted(actions, key=_rank))
+
+
+def _rank(action: Action) -> tuple[bool, bool, float]:
+    elsewhere = action.layer is not action.declaration.layer
+    return elsewhere, not elsewhere and action.target == FLEET, -score_of(action)
 
 
 def _try(action: Action, finding: Finding, context: PlanContext) -> Considered:

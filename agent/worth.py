@@ -16,27 +16,35 @@ SURE = 0.5
 
 @dataclass(frozen=True)
 class Worth:
-    """Predicted gains of a change: absolute for the share inside the SLO, relative for latency; positive is better."""
+    """Predicted gains of a change, positive is better.
+
+    Attributes:
+        share: of the requests inside the SLO, absolute.
+        latency: relative fall of P99.
+        finished: relative rise of the requests finished; it alone shows a repair while a backlog makes all late.
+    """
 
     share: float
     latency: float
+    finished: float = 0.0
 
     @property
     def score(self) -> float:
         """Rank: higher is better."""
-        return self.share + LATENCY_WEIGHT * self.latency
+        return self.share + LATENCY_WEIGHT * (self.latency + self.finished)
 
     @property
     def harmless(self) -> bool:
         """Whether nothing gets noticeably worse."""
-        return self.share >= -HARMLESS_SHARE and self.latency >= -HARMLESS_LATENCY
+        return self.share >= -HARMLESS_SHARE and min(self.latency, self.finished) >= -HARMLESS_LATENCY
 
 
 def worth_of(forecast: Forecast) -> Worth:
     """The gains `forecast` promises. Latency is that of whole requests, or the first token where that is unknown."""
     share = forecast.effects.get("slo_share")
     latency = forecast.effects.get("e2e_p99_s") or forecast.effects.get("ttft_p99_s")
-    return Worth(0.0 if share is None else share.after - share.before, _fall(latency))
+    rate = forecast.effects.get("finished_per_s")
+    return Worth(0.0 if share is None else share.after - share.before, _fall(latency), -_fall(rate))
 
 
 def enough(action: Action, finding: Finding, pace: Pace) -> tuple[bool, str]:
@@ -47,7 +55,7 @@ def enough(action: Action, finding: Finding, pace: Pace) -> tuple[bool, str]:
         return repair, "no forecast to trust" + (", the finding is sure" if repair else "")
     worth = worth_of(forecast)
     text = f"predicted gain {worth.share:+.1%} of requests inside the SLO, P99 {-worth.latency:+.0%}"
-    quicker = worth.latency >= pace.latency_gain_min_ratio and worth.share >= 0
+    quicker = max(worth.latency, worth.finished) >= pace.latency_gain_min_ratio and worth.share >= 0
     if worth.share >= pace.slo_share_gain_min_ratio or quicker:
         return True, text
     return (repair and worth.harmless), text + (": a repair without harm" if repair and worth.harmless else "")

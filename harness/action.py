@@ -33,7 +33,8 @@ class Forecast:
 
     Attributes:
         horizon_s: how far it looks.
-        effects: by name: `e2e_p99_s`, `ttft_p99_s`, `itl_mean_s`, `slo_share`, `kv_usage_p95_ratio`, `tokens_per_s`.
+        effects: by name: `e2e_p99_s`, `ttft_p99_s`, `itl_mean_s`, `slo_share`, `kv_usage_p95_ratio`,
+            `finished_per_s` (requests, a backlog's included).
         trust: whether the gate may rely on it.
         note: why it is doubted, or what it assumed, in one sentence.
     """

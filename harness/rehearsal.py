@@ -121,10 +121,16 @@ def _figures(simulation: Simulation, belief: Belief, end_s: float) -> Figures:
     for step in range(1, 11):
         simulation.advance(WARM_UP_S + step * step_s)
         kv_usage.append(_kv_usage(simulation))
-    simulation.advance(end_s + DRAIN_S)
-    outcomes = simulation.outcomes()
     begin_s = WARM_UP_S + belief.fleet.replicas * PLACING_S
-    return {**_scored(outcomes, belief.slo, begin_s), "kv_usage_p95_ratio": float(np.quantile(kv_usage, 0.95))}
+    finished_per_s = _finished(simulation.outcomes(), begin_s) / (end_s - begin_s)
+    simulation.advance(end_s + DRAIN_S)
+    figures = {**_scored(simulation.outcomes(), belief.slo, begin_s), "finished_per_s": finished_per_s}
+    return {**figures, "kv_usage_p95_ratio": float(np.quantile(kv_usage, 0.95))}
+
+
+def _finished(outcomes: Outcomes, since_s: float) -> int:
+    """Requests that came to their end since then, those that had waited before included."""
+    return int((outcomes.arrival_s + outcomes.e2e_s >= since_s).sum())
 
 
 def _scored(outcomes: Outcomes, slo: Slo, begin_s: float) -> dict[str, float]:

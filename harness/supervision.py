@@ -110,15 +110,15 @@ class Supervision:
 
 
 def on_trial(stack: Sequence[Record]) -> list[Record]:
-    """The youngest change and those before it that answer the same trouble; they are judged together.
+    """The youngest change and those before it that answer trouble on the same layer; they are judged together.
 
-    Older changes for another trouble wait in place: figures since the new trouble say nothing about them, and undoing
-    them now would leave the younger ones nothing to be compared with.
+    Older changes for another layer's trouble wait in place: figures since the new trouble say nothing about them, and
+    undoing them now would leave the younger ones nothing to be compared with.
     """
     youngest = stack[-1]
     chosen: list[Record] = []
     for record in reversed(stack):
-        if record.action.cause != youngest.action.cause:
+        if record.action.layer is not youngest.action.layer:
             break
         chosen.insert(0, record)
     return chosen

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import exp, log1p
+from math import exp, log, log1p
 
 from harness.block import Block, joined
 from harness.comparison import Comparison, comparable, onset_s, untouched
@@ -45,6 +45,14 @@ class _Found:
     def plain_harm(self) -> float:
         """The plain difference of the means, with worse counted positive."""
         return (self.after - self.before) * (1 if self.metric.lower_is_better else -1)
+
+    def harm_since(self, level: float) -> float:
+        """The plain change from `level`, on the metric's own scale, with worse counted positive."""
+        if not self.metric.logarithmic:
+            return replace(self, before=level).plain_harm
+        floor = self.metric.floor
+        rise = log(max(self.after, floor) / max(level, floor))
+        return rise if self.metric.lower_is_better else -rise
 
     def worse(self, margin: float) -> bool:
         return self.harm.low > 0 and self.harm.point >= margin
@@ -100,7 +108,7 @@ def verify(
     alpha = EARLY_ALPHA if early else 2 * plan.alpha_ratio / len(plan.looks_s)
     names = (*goal.metrics, "e2e_per_token_s") if early else (*goal.metrics, *LATENCY_GUARDS, *WORK_GUARDS)
     found = _found(comparison, names, alpha)
-    measured, reason = _early(found, goal, plan) if early else _judged(found, goal, policy, comparison)
+    measured, reason = _early(found, comparison, plan) if early else _judged(found, goal, policy, comparison)
     if measured is Measured.WORSE and not steady and "less work" not in reason:
         measured, reason = Measured.INCONCLUSIVE, f"waits were growing before the change already: {reason}"
     if goal.shifted and not early and measured is Measured.INCONCLUSIVE:
@@ -157,11 +165,15 @@ def _found(comparison: Comparison, names: Sequence[str], alpha: float) -> dict[s
     return found
 
 
-def _early(found: Mapping[str, _Found], goal: Goal, plan: VerificationPlan) -> tuple[Measured, str]:
-    for name in (*goal.metrics, "e2e_per_token_s"):
+def _early(found: Mapping[str, _Found], comparison: Comparison, plan: VerificationPlan) -> tuple[Measured, str]:
+    """Great harm, against all that was measured before and against the last minutes: trouble that began there stays."""
+    for name in (*comparison.goal.metrics, "e2e_per_token_s"):
         item = found.get(name)
-        limit = log1p(plan.early_harm_ratio) if item and item.metric.logarithmic else 0.2
-        if item is not None and item.worse(limit):
+        if item is None:
+            continue
+        limit = log1p(plan.early_harm_ratio) if item.metric.logarithmic else 0.2
+        last = comparison.level(item.metric, comparison.before[-1:])
+        if item.worse(limit) and (last is None or item.harm_since(last) >= limit):
             return Measured.WORSE, f"{item.words}: far worse already"
     return Measured.INCONCLUSIVE, "no sign of great harm yet"
 
@@ -179,7 +191,7 @@ def _judged(found: Mapping[str, _Found], goal: Goal, policy: Policy, comparison:
     if not goals:
         return Measured.UNMEASURED, f"none of {', '.join(goal.metrics)} was measured on both sides"
     gains = [item for item in goals if item.better]
-    harms = [item for item in _harms(found, goal, policy) if _counts(item, bool(gains), policy, comparison)]
+    harms = [item for item in _harms(found, goal, policy) if _counts(item, bool(gains), found, policy, comparison)]
     if harms:
         return Measured.WORSE, "; ".join(item.words for item in harms)
     if gains:
@@ -198,15 +210,19 @@ def _harms(found: Mapping[str, _Found], goal: Goal, policy: Policy) -> list[_Fou
     ]
 
 
-def _counts(item: _Found, gained: bool, policy: Policy, comparison: Comparison) -> bool:
+def _counts(item: _Found, gained: bool, found: Mapping[str, _Found], policy: Policy, comparison: Comparison) -> bool:
     """Whether a harm decides.
 
-    Token times may rise when a queue is relieved. With a gain end to end that is a trade as long as the figure stays
-    well inside its promise; for what nothing is promised about, and without a gain, it is harm.
+    Token times may rise when a queue is relieved. With a gain end to end, or where whole answers did not get slower,
+    that is a trade as long as the figure stays well inside its promise. A figure about which nothing is promised is
+    harm, unless there is a gain and no fewer requests keep what is promised.
     """
     limits = [item.metric.limit(block.of(comparison.goal.target), policy.slo) for block in comparison.after]
     known = [limit for limit in limits if limit is not None]
-    if not gained or not known:
+    promises, answers = found.get("slo_share"), found.get("e2e_per_token_s")
+    if not known:
+        return not gained or promises is None or promises.harm.point > 0
+    if not gained and (answers is None or answers.harm.point > 0):
         return True
     return item.after > policy.latency.slo_max_ratio * min(known)
 

@@ -3,7 +3,7 @@
 from harness.diagnosis import Finding
 from skills.prefill import prefill_findings
 from skills.pressure import FULL_RATIO, pressure_of
-from skills.promise import first_token, miss_severity, unit
+from skills.promise import Promised, first_token, miss_severity, unit
 from skills.queue import standing
 from skills.replica import Replica, replicas_of
 from skills.skill import SkillContext, skill
@@ -17,6 +17,8 @@ QUEUE_MIN = 2.0
 """One waiting request is the one that arrived since the last step."""
 QUEUE_SHARE = 0.1
 """A queue shorter than a tenth of what runs is gone within a fraction of an answer's length."""
+QUEUE_PART = 0.5
+"""Share of the time to first token from which on waiting, not computing, is what makes it late."""
 
 
 @skill(effect="read", layer=Layer.BATCHING)
@@ -37,21 +39,19 @@ def inspect_batching(ctx: SkillContext) -> tuple[Finding, ...]:
 def cap_finding(replica: Replica, ctx: SkillContext) -> Finding | None:
     """The cap on running requests makes requests wait although there are free blocks for them; else None."""
     waiting, running = standing(replica), replica.amount(Signal.RUNNING)
-    usage = replica.value(Signal.KV_USAGE_RATIO)
-    if waiting < max(QUEUE_MIN, QUEUE_SHARE * running) or not _at_cap(replica, waiting):
+    usage, promised = replica.value(Signal.KV_USAGE_RATIO), first_token(replica, ctx.slo)
+    stands = waiting >= max(QUEUE_MIN, QUEUE_SHARE * running) and _at_cap(replica, waiting)
+    if not stands and not _bound_in_bursts(replica, promised):
         return None
     pressure = pressure_of(replica)
     if pressure.now or (usage is not None and usage >= FULL_RATIO):
         return None
-    promised = first_token(replica, ctx.slo)
     cap = "" if replica.slots is None else f" of {replica.slots:g} allowed"
     free = "KV use is unknown" if usage is None else f"KV use is only {usage:.0%}"
     return Finding(
         layer=Layer.BATCHING,
         cause="running_cap_binds",
-        claim=(
-            f"{replica.name} runs {running:g} requests{cap} while {waiting:g} wait, and {free}: slots bind, not memory."
-        ),
+        claim=_claim(replica, stands, f"{running:g} requests{cap} while {waiting:g} wait", free),
         severity=_severity(waiting, running, None if promised is None else promised.ratio),
         confidence=_confidence(replica, usage),
         tunable=usage is not None,
@@ -66,6 +66,30 @@ def cap_finding(replica: Replica, ctx: SkillContext) -> Finding | None:
         },
         advice="" if usage is not None else "Measure KV use first: without it a bigger batch would be a blind guess.",
     )
+
+
+def _claim(replica: Replica, stands: bool, now: str, free: str) -> str:
+    if stands:
+        return f"{replica.name} runs {now}, and {free}: slots bind, not memory."
+    queue_s, slots = replica.amount(Signal.QUEUE_P95_S), replica.slots or 0.0
+    return (
+        f"{replica.name} was at its cap of {slots:g} running requests in bursts, requests queued {queue_s:.1f} s for a "
+        f"slot (P95), and {free}: slots bind, not memory."
+    )
+
+
+def _bound_in_bursts(replica: Replica, promised: Promised | None) -> bool:
+    """A known cap was reached within the window, and the wait for a slot is most of a first token that came too late.
+
+    Between two bursts the queue is empty, so that the last moment of a window tells nothing.
+    """
+    running, queue_s = replica.fact(Signal.RUNNING), replica.value(Signal.QUEUE_P95_S)
+    if running is None or running.peak is None or replica.slots is None or promised is None or queue_s is None:
+        return False
+    reached = running.peak >= min(AT_CAP_RATIO * replica.slots, max(1.0, replica.slots - 1.0))
+    peak = replica.kv_peak_ratio
+    free = peak is not None and peak < FULL_RATIO
+    return reached and free and promised.ratio >= 1 and queue_s >= QUEUE_PART * promised.measured_s
 
 
 def _at_cap(replica: Replica, waiting: float) -> bool:

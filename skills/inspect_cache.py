@@ -33,9 +33,9 @@ def kv_finding(replica: Replica, ctx: SkillContext) -> Finding | None:
     pressure = pressure_of(replica)
     if not pressure.seen:
         return None
-    if not pressure.now:
-        return _past(replica, pressure)
     held_back = _held_back(replica)
+    if not pressure.now and not (held_back and _late(replica, ctx)):
+        return _past(replica, pressure)
     return Finding(
         layer=Layer.CACHE,
         cause="kv_blocks_held_back" if held_back else "kv_pressure",
@@ -49,7 +49,7 @@ def kv_finding(replica: Replica, ctx: SkillContext) -> Finding | None:
 
 
 def _severity(replica: Replica, pressure: Pressure, ctx: SkillContext) -> float:
-    level = pressure.usage_ratio or 0.0
+    level = (pressure.usage_ratio if pressure.now else pressure.peak_ratio) or 0.0
     by_level = 0.1 + 0.5 * unit((level - 0.8) / 0.2) + (0.15 if pressure.rising else 0.0)
     if level < BRIM_RATIO:
         by_level = min(by_level, 0.4 if pressure.rising else 0.28)
@@ -57,7 +57,9 @@ def _severity(replica: Replica, pressure: Pressure, ctx: SkillContext) -> float:
     if pressure.preempted_share:
         by_preemptions = STORM_FLOOR + 0.65 * unit(pressure.preempted_share / GRAVE_SHARE)
     own = max(by_level, by_preemptions)
-    if not (pressure.preempted_share >= GRAVE_SHARE / 10 or (level >= BRIM_RATIO and _waits(replica))):
+    if not (
+        pressure.preempted_share >= GRAVE_SHARE / 10 or (level >= BRIM_RATIO and (_waits(replica) or not pressure.now))
+    ):
         return own
     return max(own, worst_severity(first_token(replica, ctx.slo), token_time(replica, ctx.slo)))
 
@@ -77,11 +79,18 @@ def _held_back(replica: Replica) -> bool:
     return isinstance(usable, (int, float)) and usable < 1.0
 
 
+def _late(replica: Replica, ctx: SkillContext) -> bool:
+    """Whether first tokens came later than promised: then pressure in bursts is a problem although it is over."""
+    promised = first_token(replica, ctx.slo)
+    return promised is not None and promised.ratio >= 1
+
+
 def _claim(replica: Replica, pressure: Pressure) -> str:
     parts = []
     if pressure.usage_ratio is not None:
         before = "" if pressure.start_ratio is None else f"{pressure.start_ratio:.0%} to "
-        parts.append(f"KV use {before}{pressure.usage_ratio:.0%}")
+        peak = "" if pressure.now or pressure.peak_ratio is None else f" with a peak of {pressure.peak_ratio:.0%}"
+        parts.append(f"KV use {before}{pressure.usage_ratio:.0%}{peak}")
     if pressure.preemptions:
         parts.append(f"{pressure.preemptions:g} preemptions in the window")
     if _waits(replica):

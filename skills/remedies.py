@@ -57,7 +57,7 @@ def _admission(_finding: Finding, _ctx: SkillContext) -> Iterator[Wish]:
 
 def _cap_binds(finding: Finding, ctx: SkillContext) -> Iterator[Wish]:
     yield from _as_peers("running_request_cap", finding, ctx)
-    yield from _scaled("running_request_cap", finding, ctx, (2.0, 1.5, 1.25))
+    yield from _scaled("running_request_cap", finding, ctx, (4.0, 2.0, 1.5))
     yield from _admission(finding, ctx)
 
 

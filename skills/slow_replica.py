@@ -24,6 +24,7 @@ PREFILL_RATIO = 1.2
 """A slow machine prefills slowly too; one that merely met long prompts only has slow tokens."""
 INFERRED_SEVERITY = 0.85
 """A comparison is an inference: it is never so severe that a second look would be skipped."""
+STEP_SETTINGS = ("tokens_per_step", "long_prefill_threshold_tokens", "execution_profile")
 ENOUGH_TOKENS = 500.0
 ENOUGH_REQUESTS = 10.0
 """A mean over fewer answers is that of a few prompts that happened to be prefilled beside them."""
@@ -49,7 +50,7 @@ class Comparison:
 
 def slow_finding(replica: Replica, ctx: SkillContext) -> Finding | None:
     """The claim that `replica` is slow, or None."""
-    peers = tuple(peer for peer in peers_of(replica) if _enough(peer))
+    peers = tuple(peer for peer in peers_of(replica) if _enough(peer) and _set_alike(peer, replica))
     if out_of_service(replica) or not _enough(replica) or not peers:
         return None
     compared = _compare(replica, peers)
@@ -82,6 +83,11 @@ def slow_finding(replica: Replica, ctx: SkillContext) -> Finding | None:
 def _enough(replica: Replica) -> bool:
     answered, finished = replica.amount(Signal.GENERATION_TOKENS), replica.amount(Signal.FINISHED)
     return replica.value(Signal.ITL_MEAN_S) is not None and answered >= ENOUGH_TOKENS and finished >= ENOUGH_REQUESTS
+
+
+def _set_alike(one: Replica, other: Replica) -> bool:
+    """Whether both make steps of the same kind; smaller steps are quicker on any machine."""
+    return all(one.setting(name) == other.setting(name) for name in STEP_SETTINGS)
 
 
 def _compare(replica: Replica, peers: tuple[Replica, ...]) -> Comparison | None:

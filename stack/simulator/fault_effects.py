@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from stack.catalogue import setting_named
 from stack.simulator.engine import layout
 from stack.simulator.engine.kernels import Kernels
 from stack.simulator.engine.layout import World
@@ -22,7 +23,8 @@ THROTTLING = 1.5
 FRAGMENTATION_SLOWDOWN = 1.4
 FRAGMENTATION_RATIO = 0.45
 PINNED_SHARE = 0.35
-SMALL_KV_RATIO = 0.1
+NEEDED_SHARE = 0.25
+"""How much of what the load needs a setting that is too small leaves."""
 FLOOD_S = 300.0
 LONG_PROMPT_TOKENS = 12_000
 FLOOD_TOKENS_RATIO = 0.6
@@ -74,17 +76,27 @@ def _prefix_scatter(site: Site) -> None:
     site.switchboard.place("routing_policy", FLEET, "round_robin")
 
 
-def _cap_too_small(site: Site) -> None:
-    """Half the mean number of requests in an engine so far (Little's law), at least 2."""
+def _in_engine(site: Site) -> float:
+    """Mean number of requests in an engine so far, by Little's law."""
     spent_s = float(site.world.total[: site.fleet.replicas, layout.H_E2E].sum())
-    cap = max(2.0, float(int(0.5 * spent_s / max(1.0, site.now_s) / site.fleet.replicas)))
+    return spent_s / max(1.0, site.now_s) / site.fleet.replicas
+
+
+def _cap_too_small(site: Site) -> None:
+    """A share of the requests that the load keeps in an engine, at least 2."""
+    cap = max(2.0, float(int(NEEDED_SHARE * _in_engine(site))))
     for name in site.fleet.replica_names:
         site.switchboard.place("running_request_cap", name, cap)
 
 
 def _kv_pool_small(site: Site) -> None:
+    """Blocks for a share of the requests that the load keeps in an engine, but for the longest request at least."""
+    tokens = site.world.request[:, [layout.PROMPT, layout.OUTPUT]].sum(axis=1)
+    needed = max(NEEDED_SHARE * _in_engine(site) * float(tokens.mean()), 1.05 * float(tokens.max()))
+    ratio = needed / layout.BLOCK / site.fleet.blocks_per_replica
+    low = setting_named("usable_kv_blocks_ratio").low or 0.0
     for name in site.fleet.replica_names:
-        site.switchboard.place("usable_kv_blocks_ratio", name, SMALL_KV_RATIO)
+        site.switchboard.place("usable_kv_blocks_ratio", name, min(1.0, max(low, round(ratio, 3))))
 
 
 def _cap_too_big(site: Site) -> None:

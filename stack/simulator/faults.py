@@ -60,12 +60,14 @@ FAULTS: Mapping[str, FaultKind] = MappingProxyType(
         "weights_uneven": FaultKind("one replica's weight is set far above the others'", Layer.ROUTING, Nature.SETTING),
         "prefix_scatter": FaultKind("the routing policy is set to round robin", Layer.ROUTING, Nature.SETTING),
         "cap_too_small": FaultKind(
-            "the running-request cap is set below what the load needs", Layer.BATCHING, Nature.SETTING
+            "the running-request cap is set to a quarter of what the load needs", Layer.BATCHING, Nature.SETTING
         ),
         "cap_too_big": FaultKind(
-            "a tenth of the KV blocks is left and the cap is at its highest", Layer.CACHE, Nature.SETTING
+            "few of the KV blocks are left and the cap is at its highest", Layer.CACHE, Nature.SETTING
         ),
-        "kv_pool_small": FaultKind("the usable share of the KV blocks is set to a tenth", Layer.CACHE, Nature.SETTING),
+        "kv_pool_small": FaultKind(
+            "a quarter of the KV blocks that the load needs is left", Layer.CACHE, Nature.SETTING
+        ),
         "prompt_timestamp": FaultKind(
             "a time stamp at the head of every prompt", Layer.CACHE, Nature.HIDDEN, tunable=False
         ),
