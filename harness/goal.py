@@ -7,8 +7,8 @@ from stack.setting import Effect, Scope
 from stack.snapshot import FLEET
 
 _END_TO_END = ("slo_share", "e2e_per_token_s", "itl_mean_s")
-_WAITING = ("slo_share", "queue_mean_s", "ttft_mean_s", "e2e_per_token_s")
-_PRESSURE = ("slo_share", "preemptions_share", "e2e_per_token_s", "ttft_mean_s")
+_WAITING = ("slo_share", "served_share", "queue_mean_s", "ttft_mean_s", "e2e_per_token_s")
+_PRESSURE = ("slo_share", "served_share", "preemptions_share", "e2e_per_token_s", "ttft_mean_s")
 _PROMISE = ("slo_share",)
 _START = ("slo_share", "ttft_mean_s", "e2e_per_token_s")
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from harness.load import Load
 from harness.objective import Slo
@@ -12,7 +13,7 @@ from stack.reading import Gauge
 from stack.setting import Scope, SettingClass, Value
 from stack.simulator.fleet import FleetSpec
 from stack.simulator.generated import with_shared_prefixes
-from stack.simulator.outcomes import Outcomes
+from stack.simulator.outcomes import Outcomes, Status
 from stack.simulator.simulation import Simulation
 from stack.simulator.traffic import CHUNK_TOKENS, Traffic, plain
 from stack.snapshot import FLEET
@@ -27,6 +28,7 @@ PLACING_S = 1e-3
 DRAIN_S = 30.0
 """Time after the last arrival in which started requests may still finish."""
 BATCH_LIMIT_S = 240.0
+PENDING = (Status.AT_GATEWAY, Status.WAITING, Status.RUNNING)
 Figures = Mapping[str, float]
 
 
@@ -124,7 +126,7 @@ def _figures(simulation: Simulation, belief: Belief, end_s: float) -> Figures:
     begin_s = WARM_UP_S + belief.fleet.replicas * PLACING_S
     finished_per_s = _finished(simulation.outcomes(), begin_s) / (end_s - begin_s)
     simulation.advance(end_s + DRAIN_S)
-    figures = {**_scored(simulation.outcomes(), belief.slo, begin_s), "finished_per_s": finished_per_s}
+    figures = {**_scored(simulation.outcomes(), belief.slo, begin_s, end_s + DRAIN_S), "finished_per_s": finished_per_s}
     return {**figures, "kv_usage_p95_ratio": float(np.quantile(kv_usage, 0.95))}
 
 
@@ -133,7 +135,7 @@ def _finished(outcomes: Outcomes, since_s: float) -> int:
     return int((outcomes.arrival_s + outcomes.e2e_s >= since_s).sum())
 
 
-def _scored(outcomes: Outcomes, slo: Slo, begin_s: float) -> dict[str, float]:
+def _scored(outcomes: Outcomes, slo: Slo, begin_s: float, now_s: float) -> dict[str, float]:
     judged = outcomes.arrival_s >= begin_s
     good = outcomes.good(slo, BATCH_LIMIT_S)[judged]
     figures = {"slo_share": float(good.mean()) if len(good) else 1.0}
@@ -142,13 +144,20 @@ def _scored(outcomes: Outcomes, slo: Slo, begin_s: float) -> dict[str, float]:
         ("e2e_p99_s", outcomes.e2e_s, 0.99),
         ("e2e_p50_s", outcomes.e2e_s, 0.5),
     ):
-        seen = values[judged & np.isfinite(values)]
+        seen = _so_far(outcomes, values, now_s)[judged]
+        seen = seen[np.isfinite(seen)]
         if len(seen):
             figures[name] = float(np.quantile(seen, share))
     seen = outcomes.itl_s[judged & np.isfinite(outcomes.itl_s)]
     if len(seen):
         figures["itl_mean_s"] = float(seen.mean())
     return figures
+
+
+def _so_far(outcomes: Outcomes, values: NDArray[np.float64], now_s: float) -> NDArray[np.float64]:
+    """Times with those that still run counted as long as they have run; without them the worst would look best."""
+    pending = np.isin(outcomes.status, PENDING)
+    return np.where(pending & np.isnan(values), now_s - outcomes.arrival_s, values)
 
 
 def _kv_usage(simulation: Simulation) -> float:

@@ -108,7 +108,7 @@ def verify(
     alpha = EARLY_ALPHA if early else 2 * plan.alpha_ratio / len(plan.looks_s)
     names = (*goal.metrics, "e2e_per_token_s") if early else (*goal.metrics, *LATENCY_GUARDS, *WORK_GUARDS)
     found = _found(comparison, names, alpha)
-    measured, reason = _early(found, comparison, plan) if early else _judged(found, goal, policy, comparison)
+    measured, reason = _early(found, comparison, plan) if early else _judged(found, goal, policy, comparison, steady)
     if measured is Measured.WORSE and not steady and "less work" not in reason:
         measured, reason = Measured.INCONCLUSIVE, f"waits were growing before the change already: {reason}"
     if goal.shifted and not early and measured is Measured.INCONCLUSIVE:
@@ -178,7 +178,9 @@ def _early(found: Mapping[str, _Found], comparison: Comparison, plan: Verificati
     return Measured.INCONCLUSIVE, "no sign of great harm yet"
 
 
-def _judged(found: Mapping[str, _Found], goal: Goal, policy: Policy, comparison: Comparison) -> tuple[Measured, str]:
+def _judged(
+    found: Mapping[str, _Found], goal: Goal, policy: Policy, comparison: Comparison, steady: bool
+) -> tuple[Measured, str]:
     plan = policy.verification
     for name in WORK_GUARDS:
         item = found.get(name)
@@ -192,7 +194,7 @@ def _judged(found: Mapping[str, _Found], goal: Goal, policy: Policy, comparison:
         return Measured.UNMEASURED, f"none of {', '.join(goal.metrics)} was measured on both sides"
     gains = [item for item in goals if item.better]
     harms = [item for item in _harms(found, goal, policy) if _counts(item, bool(gains), found, policy, comparison)]
-    if harms:
+    if harms and (steady or not gains):
         return Measured.WORSE, "; ".join(item.words for item in harms)
     if gains:
         return Measured.IMPROVED, "; ".join(item.words for item in gains)
