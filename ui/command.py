@@ -12,6 +12,7 @@ from ui.demo_command import demo
 from ui.diagnose_command import diagnose
 from ui.doctor_command import doctor
 from ui.run_command import run
+from ui.simulate_command import simulate
 
 FAILED = 1
 BAD_INPUT = 2
@@ -25,6 +26,7 @@ app = typer.Typer(
 )
 for command in (demo, diagnose, run, chat, doctor):
     app.command()(command)
+app.add_typer(simulate, name="simulate")
 
 
 def main() -> NoReturn:

@@ -140,7 +140,7 @@ class Simulation:
 
     def busy_ratio(self) -> float:
         """Mean share of the time in which replicas were executing steps."""
-        return float(self._world.real[:, layout.BUSY_S].mean()) / max(self.now_s, 1e-9)
+        return min(1.0, float(self._world.real[:, layout.BUSY_S].mean()) / max(self.now_s, 1e-9))
 
     def _start(self, step_scale: Sequence[float] | None, settings: Mapping[str, Mapping[str, Value]]) -> None:
         for setting in SETTINGS:

@@ -1,15 +1,20 @@
 """The loop end to end on the simulated stack, in process and in virtual time."""
 
+from typing import Annotated
+
 import pytest
+from pydantic import Field
 
 from agent.events import AnswerText, Proposed, Speaker
 from agent.settings import Settings
 from agent.wiring import simulated_session
+from harness.action import Action
 from harness.approval import Approve, Edit, Reject
 from harness.errors import TransitionError
 from harness.mode import Mode
-from harness.outcome import Ending
+from harness.outcome import Ending, Measured
 from harness.record import State
+from skills.skill import SkillContext, skill
 from stack.errors import InputError
 from stack.layer import Layer
 from stack.snapshot import FLEET
@@ -47,16 +52,65 @@ def test_healthy_traffic_is_left_alone():
     assert reports[-1].diagnosis.healthy, reports[-1].diagnosis.problems
 
 
-def test_a_bad_setting_is_answered_at_its_cause_and_the_change_comes_to_an_end():
-    talk = session(Mode.AUTO, faults=["cap_too_small@330"])
-    live(talk, 12)
+def test_a_bad_setting_is_found_mended_proved_and_remembered():
+    talk = session(Mode.AUTO, faults=["kv_pool_small@330"], minutes=30.0)
+    live(talk, 16)
     talk.finish()
     first = talk.episodes()[0]
-    assert (first.action.setting, first.action.layer) == ("running_request_cap", Layer.BATCHING)
+    assert (first.action.setting, first.action.layer) == ("usable_kv_blocks_ratio", Layer.CACHE)
     assert first.action.after > first.action.before
-    assert first.outcome.ending in (Ending.KEPT, Ending.ROLLED_BACK)
-    assert first.holds == (first.action.after if first.outcome.ending is Ending.KEPT else first.action.before)
-    assert "running_request_cap" in said(talk.ask("what did you change?"))
+    assert first.outcome.ending is Ending.KEPT, first.end_reason
+    assert first.applied_s - talk.started_s > 330
+    assert first.holds == first.action.after
+    better = first.verification.metrics["slo_share"]
+    assert better["after"] > better["before"] + 0.2
+    assert "usable_kv_blocks_ratio" in said(talk.ask("what did you change?"))
+
+
+def test_a_slow_replica_gets_less_traffic_on_proof():
+    talk = session(Mode.AUTO, faults=["slow_replica@330"], minutes=30.0, load=0.6)
+    live(talk, 16)
+    talk.finish()
+    kept = [record for record in talk.episodes() if record.outcome.ending is Ending.KEPT]
+    assert kept and kept[0].action.layer is Layer.ROUTING
+    assert all(record.outcome.ending in (Ending.KEPT, Ending.ROLLED_BACK) for record in talk.episodes())
+
+
+@skill(effect="propose", layer=Layer.BATCHING, setting="running_request_cap")
+def starve_the_batch(ctx: SkillContext, cap: Annotated[int, Field(ge=1, le=8)]) -> Action:
+    """Propose a cap that is far too small, to see it undone.
+
+    Args:
+        cap: running requests allowed on every replica.
+    """
+    return Action(
+        setting="running_request_cap",
+        target=FLEET,
+        before=ctx.snapshot.settings["running_request_cap"]["replica-0"],
+        after=float(cap),
+        cause="a_test",
+        layer=Layer.BATCHING,
+        reason="to see it undone",
+    )
+
+
+def test_a_change_that_hurts_is_undone_and_the_stack_holds_its_former_value():
+    simulated = simulated_session(Settings.load(mode=Mode.APPROVE), minutes=40.0, load=0.6, replicas=3, seed=3)
+    live(simulated, 10)
+    snapshot = simulated.cycle().snapshot
+    action = starve_the_batch(SkillContext(snapshot=snapshot, enabled=frozenset({"running_request_cap"})), cap=4)
+    proposed = simulated.propose(action)
+    simulated.decide(proposed.approval_id, Approve("ann"))
+    caps = []
+    while not simulated.episodes():
+        caps.append(simulated.cycle().snapshot.settings["running_request_cap"])
+        assert simulated.elapsed_s < 1800
+    former = dict.fromkeys(("replica-0", "replica-1", "replica-2"), action.before)
+    assert dict.fromkeys(former, 4.0) in caps
+    (record,) = simulated.episodes()
+    assert record.outcome.ending is Ending.ROLLED_BACK, record.end_reason
+    assert record.verification.measured is Measured.WORSE
+    assert simulated.cycle().snapshot.settings["running_request_cap"] == former
 
 
 def test_nothing_is_written_in_shadow():

@@ -1,10 +1,13 @@
 """The command line as a user meets it: one process a case."""
 
 import json
+import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import httpx
 import pytest
 
 DATA = Path(__file__).parents[1] / "data"
@@ -23,7 +26,7 @@ def flashvector(*arguments: str, cwd: Path | None = None) -> subprocess.Complete
     )
 
 
-@pytest.mark.parametrize("command", [[], ["demo"], ["diagnose"], ["run"], ["chat"], ["doctor"]])
+@pytest.mark.parametrize("command", [[], ["demo"], ["diagnose"], ["run"], ["chat"], ["doctor"], ["simulate", "serve"]])
 def test_help_names_what_a_command_does(command):
     result = flashvector(*command, "--help")
     assert result.returncode == 0
@@ -106,3 +109,33 @@ def test_chat_without_an_llm_answers_and_says_who_speaks(tmp_path):
     assert result.returncode == 0, result.stderr
     assert "search" in result.stdout
     assert "routing" in result.stdout
+
+
+def test_the_simulated_stack_answers_over_http_and_can_be_diagnosed(tmp_path):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    options = ["--port", str(port), "--fault", "slow_replica@60", "--speed", "60"]
+    server = subprocess.Popen([*COMMAND, "simulate", "serve", *options], cwd=tmp_path, stderr=subprocess.DEVNULL)
+    url = f"http://127.0.0.1:{port}/metrics"
+    try:
+        wait_for(url)
+        httpx.get(url, timeout=30)
+        result = flashvector("diagnose", "--json", "--interval", "2", url)
+    finally:
+        server.terminate()
+        server.wait(20)
+    assert result.returncode == 0, result.stderr
+    report = json.loads(result.stdout)
+    assert report["fleet"]["arrived_requests"] > 0
+    assert report["findings"][0]["cause"] == "slow_replica"
+
+
+def wait_for(url: str) -> None:
+    for _ in range(600):
+        try:
+            httpx.get(url, timeout=30)
+            return
+        except httpx.TransportError:
+            time.sleep(0.1)
+    raise AssertionError(f"{url} did not answer")
