@@ -1,38 +1,53 @@
-"""The `flashvector` command: one Typer application, one place where errors become exit codes."""
+"""The `flashvector` command: its subcommands, and the one place where errors become exit codes."""
 
 import sys
+from collections.abc import Sequence
+from importlib import import_module
 from typing import NoReturn
 
 import typer
 from rich.console import Console
 
 from stack.errors import FlashVectorError, InputError
-from ui.chat_command import chat
-from ui.demo_command import demo
-from ui.diagnose_command import diagnose
-from ui.doctor_command import doctor
-from ui.run_command import run
-from ui.simulate_command import simulate
 
 FAILED = 1
 BAD_INPUT = 2
 
-app = typer.Typer(
-    name="flashvector",
-    help="Diagnose an LLM serving stack, change one setting safely, prove it on live metrics, undo what did not help.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-for command in (demo, diagnose, run, chat, doctor):
-    app.command()(command)
-app.add_typer(simulate, name="simulate")
+COMMANDS = {
+    "demo": "ui.demo_command",
+    "diagnose": "ui.diagnose_command",
+    "run": "ui.run_command",
+    "chat": "ui.chat_command",
+    "doctor": "ui.doctor_command",
+    "simulate": "ui.simulate_command",
+}
+"""Subcommands in the order of the help page; each is a function or application of its name in that module."""
+
+
+def application(arguments: Sequence[str]) -> typer.Typer:
+    """The command line. Only the subcommand that `arguments` begin with is imported, if they begin with one.
+
+    A diagnosis need not wait for the loop's libraries to load.
+    """
+    app = typer.Typer(name="flashvector", add_completion=False, pretty_exceptions_enable=False)
+    app.callback(no_args_is_help=True)(flashvector)
+    for name in arguments[:1] if arguments and arguments[0] in COMMANDS else COMMANDS:
+        found = getattr(import_module(COMMANDS[name]), name)
+        if isinstance(found, typer.Typer):
+            app.add_typer(found, name=name)
+        else:
+            app.command(name)(found)
+    return app
+
+
+def flashvector() -> None:
+    """Diagnose an LLM serving stack, change one setting safely, prove it on live metrics, undo what did not help."""
 
 
 def main() -> NoReturn:
     """Run the command line: exit code 0 done, 1 failed, 2 bad input."""
     try:
-        app()
+        application(sys.argv[1:])()
     except InputError as error:
         _stop(str(error), BAD_INPUT)
     except FlashVectorError as error:

@@ -19,7 +19,7 @@ def diagnose(
     sources: Annotated[
         list[str],
         typer.Argument(
-            metavar="SOURCE...",
+            metavar="SOURCE",
             help="A /metrics URL (scraped twice), Prometheus text files in time order, engine log files, "
             "or an incident folder.",
         ),
