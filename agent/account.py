@@ -6,9 +6,9 @@ from agent.planner import Considered
 from agent.quoting import quoted
 from harness.action import Action, Forecast, Trust
 from harness.diagnosis import Diagnosis, Finding
+from harness.journal.record import Record, State
 from harness.memory import Recalled
 from harness.objective import Slo
-from harness.record import Record, State
 from stack.setting import Value
 from stack.snapshot import Signal, Snapshot
 

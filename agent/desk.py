@@ -9,15 +9,15 @@ from agent.planner import PlanContext
 from harness.action import Action
 from harness.diagnosis import Diagnosis
 from harness.execution import Executor
-from harness.forecast import Forecaster
-from harness.gate import check
-from harness.history import History
-from harness.journal import Journal
+from harness.forecast.forecaster import Forecaster
+from harness.gate.check import check
+from harness.gate.history import History
+from harness.journal.journal import Journal
+from harness.journal.record import ENDED, Record, State
 from harness.memory import Memory
 from harness.mode import Mode
 from harness.outcome import Ending
 from harness.policy import Policy
-from harness.record import ENDED, Record, State
 from harness.verdict import Verdict
 from skills.skill import PastEpisode, SkillContext
 from stack.clock import Clock

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from agent.desk import Desk
 from agent.planner import Plan, Planner
 from agent.state import CycleState
+from harness.journal.record import IN_FLIGHT, State
 from harness.mode import Mode
-from harness.record import IN_FLIGHT, State
 from skills.diagnose import diagnose
 
 

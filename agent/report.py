@@ -7,8 +7,8 @@ from agent.account import HEADLINE, action_text, record_text
 from agent.planner import Plan
 from agent.state import CycleState
 from harness.diagnosis import Diagnosis
-from harness.journal import Event, Journal
-from harness.record import IN_FLIGHT, Record, State
+from harness.journal.journal import Event, Journal
+from harness.journal.record import IN_FLIGHT, Record, State
 from harness.verdict import Verdict
 from stack.snapshot import Signal, Snapshot
 

@@ -20,8 +20,8 @@ from agent.report import CycleReport, report_of
 from agent.state import CycleState
 from harness.action import Action
 from harness.approval import Decision, Edit
+from harness.journal.record import Record, State
 from harness.mode import Mode
-from harness.record import Record, State
 from harness.verdict import Verdict
 from skills.diagnose import diagnose
 

@@ -5,7 +5,7 @@ from typing import TypedDict
 from agent.persistence import Persistence
 from agent.planner import Plan
 from harness.diagnosis import Diagnosis
-from harness.record import Record
+from harness.journal.record import Record
 from harness.verdict import Verdict
 from stack.snapshot import Snapshot
 

@@ -14,12 +14,12 @@ from agent.settings import Settings
 from agent.simulated_run import SimulatedRun
 from agent.usage import Limits
 from harness.execution import Executor
-from harness.forecast import Forecaster
-from harness.journal import Journal
+from harness.forecast.forecaster import Forecaster
+from harness.journal.journal import Journal
+from harness.journal.store import open_store
 from harness.memory import Memory
 from harness.mode import Mode
 from harness.policy import Policy
-from harness.store import open_store
 from stack.catalogue import SETTINGS
 from stack.clock import Clock
 from stack.control import StackControl

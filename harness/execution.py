@@ -7,19 +7,19 @@ that repeating it changes nothing; rolling back asks no model, no person and no 
 import logging
 from collections.abc import Mapping
 
-from harness.block import BlockLog
 from harness.errors import TransitionError
-from harness.gate import check
-from harness.gate_case import targets_of, words
-from harness.history import History
-from harness.journal import AUTO, Journal
+from harness.gate.case import targets_of, words
+from harness.gate.check import check
+from harness.gate.history import History
+from harness.journal.journal import AUTO, Journal
+from harness.journal.record import Permit, Record, State, Step, held_value
+from harness.journal.row import verification_row
 from harness.mode import Mode
 from harness.outcome import Verification
 from harness.policy import Policy
-from harness.record import Permit, Record, State, Step, held_value
-from harness.row import verification_row
-from harness.supervision import Fate, Supervision, on_trial
 from harness.verdict import Ruling, Verdict
+from harness.verification.block import BlockLog
+from harness.verification.supervision import Fate, Supervision, on_trial
 from stack.clock import Clock
 from stack.control import StackControl
 from stack.errors import StackError, UnreachableError

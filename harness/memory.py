@@ -7,10 +7,10 @@ from typing import Any
 
 from sqlalchemy import insert, select
 
+from harness.journal.record import Record
+from harness.journal.schema import EPISODE
+from harness.journal.store import Store
 from harness.outcome import Ending, Measured
-from harness.record import Record
-from harness.schema import EPISODE
-from harness.store import Store
 from stack.layer import Layer
 from stack.setting import Value
 

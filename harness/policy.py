@@ -76,7 +76,7 @@ class HealthLimits(_Part):
 
 
 class VerificationPlan(_Part):
-    """Windows and margins of the measured comparison; see harness.verification."""
+    """Windows and margins of the measured comparison; see harness.verification.verify."""
 
     settle_s: Seconds
     first_look_s: Seconds

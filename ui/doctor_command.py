@@ -12,8 +12,8 @@ from rich.console import Console
 from sqlalchemy.exc import SQLAlchemyError
 
 from agent.settings import Settings
+from harness.journal.store import open_store
 from harness.policy import Policy
-from harness.store import open_store
 from stack.errors import FlashVectorError
 from stack.simulator.engine.kernels import available
 from stack.source import snapshot_from

@@ -2,8 +2,8 @@
 
 from rich.markup import escape
 
+from harness.journal.record import Record
 from harness.outcome import Ending
-from harness.record import Record
 from ui.report import Json, action_json, plain, value_text, verification_json
 
 COLOURS = {Ending.KEPT: "green", Ending.ROLLED_BACK: "yellow", Ending.NOTHING_DONE: "dim", Ending.NEEDS_PERSON: "red"}

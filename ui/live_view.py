@@ -9,7 +9,7 @@ from rich.panel import Panel
 from rich.table import Table
 
 from agent.session import CycleReport
-from harness.record import Record
+from harness.journal.record import Record
 from stack.snapshot import FLEET, Signal, Snapshot
 from ui.episode import episode_text
 

@@ -11,9 +11,9 @@ from agent.wiring import simulated_session
 from harness.action import Action
 from harness.approval import Approve, Edit, Reject
 from harness.errors import TransitionError
+from harness.journal.record import State
 from harness.mode import Mode
 from harness.outcome import Ending, Measured
-from harness.record import State
 from skills.skill import SkillContext, skill
 from stack.errors import InputError
 from stack.layer import Layer

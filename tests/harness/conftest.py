@@ -7,12 +7,12 @@ from scripted_stack import ManualClock, ScriptedStack, weight_action
 
 from harness.action import Action
 from harness.execution import Executor
-from harness.gate import check
-from harness.journal import Journal
+from harness.gate.check import check
+from harness.journal.journal import Journal
+from harness.journal.record import Record
+from harness.journal.store import Store, open_store
 from harness.mode import Mode
 from harness.policy import Policy
-from harness.record import Record
-from harness.store import Store, open_store
 
 
 @dataclass

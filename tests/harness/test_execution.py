@@ -5,9 +5,9 @@ from conftest import Bench
 from scripted_stack import Crash, cap_action, failing, weight_action
 
 from harness.errors import TransitionError
+from harness.journal.record import Permit, State, Step
 from harness.mode import Mode
 from harness.outcome import Ending, Measured
-from harness.record import Permit, State, Step
 from stack.errors import ReadBackError, RefusedError, UnreachableError
 from stack.snapshot import Signal
 

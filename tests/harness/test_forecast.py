@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from harness.action import Action, Trust
-from harness.calibration import step_scales
-from harness.forecast import Forecaster, fleet_of
-from harness.load import Lengths, load_of
+from harness.forecast.calibration import step_scales
+from harness.forecast.forecaster import Forecaster, fleet_of
+from harness.forecast.load import Lengths, load_of
 from harness.objective import Slo
 from harness.outcome import Measured, Verification
 from stack.layer import Layer

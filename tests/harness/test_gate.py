@@ -5,8 +5,8 @@ import pytest
 from scripted_stack import ManualClock, ScriptedStack, cap_action, weight_action
 
 from harness.action import Action, Forecast, Predicted, Trust
-from harness.gate import check
-from harness.history import History, Past
+from harness.gate.check import check
+from harness.gate.history import History, Past
 from harness.mode import Mode
 from harness.outcome import Ending
 from harness.policy import Policy

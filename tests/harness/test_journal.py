@@ -10,11 +10,11 @@ from sqlalchemy.exc import IntegrityError
 from harness.action import Forecast, Predicted, Trust
 from harness.approval import Approve, Edit, Reject
 from harness.errors import TransitionError
-from harness.journal import AUTO, Journal
+from harness.journal.journal import AUTO, Journal
+from harness.journal.record import LEGAL, NEVER_ARMED, Permit, State, Step
+from harness.journal.store import Store, open_store
 from harness.mode import Mode
 from harness.outcome import Ending
-from harness.record import LEGAL, NEVER_ARMED, Permit, State, Step
-from harness.store import Store, open_store
 from harness.verdict import RuleResult, Ruling, Verdict
 
 ALLOW = Verdict((RuleResult("authority", Ruling.ALLOW, "auto"),))

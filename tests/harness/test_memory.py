@@ -4,11 +4,11 @@ from dataclasses import replace
 import pytest
 from scripted_stack import weight_action
 
-from harness.journal import Journal
+from harness.journal.journal import Journal
+from harness.journal.record import Record, State
+from harness.journal.store import open_store
 from harness.memory import DAY_S, HALF_LIFE_S, Environment, Memory
 from harness.mode import Mode
-from harness.record import Record, State
-from harness.store import open_store
 from harness.verdict import RuleResult, Ruling, Verdict
 
 HERE = Environment(

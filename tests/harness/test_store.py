@@ -10,8 +10,8 @@ from sqlalchemy import insert
 from sqlalchemy.exc import StatementError
 
 from harness.errors import StoreError
-from harness.schema import FREEZE, METADATA
-from harness.store import open_store
+from harness.journal.schema import FREEZE, METADATA
+from harness.journal.store import open_store
 
 
 def digest(path: Path) -> str:

@@ -11,14 +11,14 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from harness.backlog import judgeable
-from harness.block import Block, BlockLog, joined
-from harness.goal import Goal
-from harness.metric import share_within
 from harness.outcome import Measured
 from harness.policy import Policy
-from harness.verification import verify
-from harness.verification_statistics import student_quantile
+from harness.verification.backlog import judgeable
+from harness.verification.block import Block, BlockLog, joined
+from harness.verification.goal import Goal
+from harness.verification.metric import share_within
+from harness.verification.statistics import student_quantile
+from harness.verification.verify import verify
 from stack.snapshot import Fact, Signal, Snapshot
 
 POLICY = Policy.load()

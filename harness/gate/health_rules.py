@@ -1,6 +1,6 @@
 """Rules about what must be left of the pool."""
 
-from harness.gate_case import Answer, Case, allow, deny
+from harness.gate.case import Answer, Case, allow, deny
 from stack.setting import SettingClass
 from stack.snapshot import FLEET, Signal
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from harness.action import Action, Predicted, Trust
-from harness.history import History
+from harness.gate.history import History
 from harness.mode import Mode
 from harness.policy import Policy
 from harness.verdict import Ruling

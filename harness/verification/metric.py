@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-from harness.block import Values
 from harness.objective import Slo
+from harness.verification.block import Values
 from stack.snapshot import Signal
 
 

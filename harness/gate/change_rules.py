@@ -2,7 +2,7 @@
 
 import math
 
-from harness.gate_case import Answer, Case, allow, deny, words
+from harness.gate.case import Answer, Case, allow, deny, words
 from stack.catalogue import UNLIMITED
 from stack.setting import Scope, SettingClass
 from stack.snapshot import FLEET

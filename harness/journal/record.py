@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from harness.action import Action
-from harness.history import Past
+from harness.gate.history import Past
 from harness.outcome import Ending, Outcome, Verification
 from harness.verdict import Verdict
 from stack.setting import Value

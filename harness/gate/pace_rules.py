@@ -1,7 +1,7 @@
 """Rules about pace: one change at a time, no flapping, and less authority after failures."""
 
-from harness.gate_case import Answer, Case, allow, ask, deny
-from harness.history import HOUR_S, Past
+from harness.gate.case import Answer, Case, allow, ask, deny
+from harness.gate.history import HOUR_S, Past
 from stack.setting import SettingClass
 
 

@@ -11,13 +11,13 @@ from sqlalchemy.exc import IntegrityError
 from harness.action import Action
 from harness.approval import Approve, Edit, Reject
 from harness.errors import TransitionError
-from harness.history import HOUR_S, History
+from harness.gate.history import HOUR_S, History
+from harness.journal.record import ENDED, LEGAL, OPEN, Permit, Record, State
+from harness.journal.row import action_row, permit_row, record_from, verdict_row, verification_row
+from harness.journal.schema import ACTION, EVENT, FREEZE
+from harness.journal.store import Store
 from harness.mode import Mode
 from harness.outcome import Measured, Verification
-from harness.record import ENDED, LEGAL, OPEN, Permit, Record, State
-from harness.row import action_row, permit_row, record_from, verdict_row, verification_row
-from harness.schema import ACTION, EVENT, FREEZE
-from harness.store import Store
 from harness.verdict import Ruling, Verdict
 from stack.clock import Clock, WallClock
 from stack.errors import UnknownSettingError

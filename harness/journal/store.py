@@ -17,7 +17,7 @@ from sqlalchemy.pool import NullPool, StaticPool
 from harness.errors import StoreError
 
 BUSY_TIMEOUT_S = 5.0
-MIGRATIONS = "harness:migrations"
+MIGRATIONS = "harness.journal:migrations"
 
 
 class Store:

@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp, log, log1p
 
-from harness.block import Block, joined
-from harness.comparison import Comparison, comparable, onset_s, untouched
-from harness.goal import Goal
-from harness.metric import METRICS, Metric
 from harness.outcome import Measured, Verification
 from harness.policy import Policy, VerificationPlan
-from harness.shift import shift_effect
-from harness.verification_statistics import Interval
+from harness.verification.block import Block, joined
+from harness.verification.comparison import Comparison, comparable, onset_s, untouched
+from harness.verification.goal import Goal
+from harness.verification.metric import METRICS, Metric
+from harness.verification.shift import shift_effect
+from harness.verification.statistics import Interval
 
 BLOCKS_BEFORE_MIN = 3
 BLOCKS_AFTER_MIN = 3

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from harness.block import Block
-from harness.comparison import LOAD_RATIO_MAX, load_of
 from harness.policy import Policy
+from harness.verification.block import Block
+from harness.verification.comparison import LOAD_RATIO_MAX, load_of
 from stack.snapshot import FLEET, Signal, Snapshot
 
 ERRORS_MIN = 10.0

@@ -10,11 +10,11 @@ from math import exp, log
 
 import numpy as np
 
-from harness.block import Block, Values
-from harness.goal import Goal
-from harness.metric import Metric, offered, output_tokens_mean
 from harness.objective import Slo
-from harness.verification_statistics import Floats, Interval, Series, level_change
+from harness.verification.block import Block, Values
+from harness.verification.goal import Goal
+from harness.verification.metric import Metric, offered, output_tokens_mean
+from harness.verification.statistics import Floats, Interval, Series, level_change
 from stack.snapshot import FLEET, Signal
 
 CONTROLS_MIN = 2

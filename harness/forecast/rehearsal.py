@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.load import Load
+from harness.forecast.load import Load
 from harness.objective import Slo
 from stack.catalogue import setting_named
 from stack.reading import Gauge

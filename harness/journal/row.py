@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 from sqlalchemy import RowMapping
 
 from harness.action import Action, Forecast, Predicted, Trust
+from harness.journal.record import Permit, Record, State, Step
 from harness.outcome import Measured, Verification
-from harness.record import Permit, Record, State, Step
 from harness.verdict import RuleResult, Ruling, Verdict
 from stack.layer import Layer
 

@@ -6,7 +6,7 @@ A queue that is falling is not yet the effect of a change, however long the wait
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.block import Block
+from harness.verification.block import Block
 from stack.snapshot import Signal
 
 MATTERS_RATIO = 0.1

@@ -1,7 +1,7 @@
 """The two rules operators ask for first, memory and latency, and the least gain worth a change."""
 
-from harness.evidence_rules import memory_replicas
-from harness.gate_case import Answer, Case, MissingInputError, allow, ask, deny
+from harness.gate.case import Answer, Case, MissingInputError, allow, ask, deny
+from harness.gate.evidence_rules import memory_replicas
 from stack.setting import Effect
 from stack.snapshot import FLEET, Signal
 

@@ -12,11 +12,11 @@ from dataclasses import replace
 from math import log, sqrt
 from typing import TypeAlias
 
-from harness.block import Block
-from harness.comparison import Comparison, onset_s
-from harness.metric import Metric
 from harness.objective import Slo
-from harness.verification_statistics import Interval
+from harness.verification.block import Block
+from harness.verification.comparison import Comparison, onset_s
+from harness.verification.metric import Metric
+from harness.verification.statistics import Interval
 from stack.snapshot import Signal
 
 Figure: TypeAlias = Callable[[Block, Sequence[str], Metric, Slo], float | None]

@@ -2,7 +2,7 @@
 
 import math
 
-from harness.gate_case import Answer, Case, allow, deny
+from harness.gate.case import Answer, Case, allow, deny
 from stack.snapshot import FLEET, Signal
 
 

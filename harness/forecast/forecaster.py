@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from harness.action import Action, Forecast, Predicted, Trust
-from harness.calibration import SCALE_BOUNDS, step_scales
-from harness.load import load_of
+from harness.forecast.calibration import SCALE_BOUNDS, step_scales
+from harness.forecast.load import load_of
+from harness.forecast.rehearsal import Belief, Change, Figures, rehearse
 from harness.objective import Slo
 from harness.outcome import Verification
-from harness.rehearsal import Belief, Change, Figures, rehearse
 from stack.errors import FlashVectorError
 from stack.setting import SettingClass
 from stack.simulator.fleet import FleetSpec

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from harness.backlog import judgeable
-from harness.block import BlockLog
-from harness.goal import Goal, goal_of
-from harness.hard_stop import hard_stop
+from harness.journal.record import Record, State
 from harness.outcome import Measured, Verification
 from harness.policy import Policy
-from harness.record import Record, State
-from harness.verification import verify
+from harness.verification.backlog import judgeable
+from harness.verification.block import BlockLog
+from harness.verification.goal import Goal, goal_of
+from harness.verification.hard_stop import hard_stop
+from harness.verification.verify import verify
 from stack.setting import SettingClass
 from stack.snapshot import Snapshot
 

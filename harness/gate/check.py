@@ -3,15 +3,15 @@
 from collections.abc import Callable
 
 from harness.action import Action
-from harness.change_rules import enabled_setting, step_size, target_exists, undo_known, within_bounds
-from harness.evidence_rules import enough_history, fresh_facts, fresh_snapshot
-from harness.gate_case import Answer, Case, allow, ask
-from harness.health_rules import healthy_replicas, restart_at_low_traffic
-from harness.history import History
+from harness.gate.case import Answer, Case, allow, ask
+from harness.gate.change_rules import enabled_setting, step_size, target_exists, undo_known, within_bounds
+from harness.gate.evidence_rules import enough_history, fresh_facts, fresh_snapshot
+from harness.gate.health_rules import healthy_replicas, restart_at_low_traffic
+from harness.gate.history import History
+from harness.gate.pace_rules import cooldown, hourly_budget, not_frozen, one_settling, reversal, trip
+from harness.gate.signature_rules import latency_headroom, memory_headroom, minimum_gain
 from harness.mode import Mode
-from harness.pace_rules import cooldown, hourly_budget, not_frozen, one_settling, reversal, trip
 from harness.policy import Policy
-from harness.signature_rules import latency_headroom, memory_headroom, minimum_gain
 from harness.verdict import RuleResult, Ruling, Verdict
 from stack.errors import StackError, UnknownSettingError
 from stack.setting import SettingClass

@@ -1,0 +1,1 @@
+"""What would a change do? The simulator, calibrated on what the live metrics show."""
