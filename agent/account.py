@@ -9,11 +9,19 @@ from harness.diagnosis import Diagnosis, Finding
 from harness.journal.record import Record, State
 from harness.memory import Recalled
 from harness.objective import Slo
+from stack.catalogue import in_words
 from stack.setting import Value
 from stack.snapshot import Signal, Snapshot
 
 NOTHING = "none"
 SHOWN = 8
+STANDING = {
+    State.AWAITING_APPROVAL: "waits for an approval",
+    State.SHADOWED: "decided in shadow, not done",
+    State.PROBATION: "on trial",
+    State.ROLLING_BACK: "is being undone",
+    State.NEEDS_PERSON: "needs a person",
+}
 HEADLINE = (
     Signal.RUNNING,
     Signal.WAITING,
@@ -21,7 +29,7 @@ HEADLINE = (
     Signal.KV_USAGE_RATIO,
     Signal.PREFIX_HIT_RATIO,
     Signal.TTFT_P99_S,
-    Signal.ITL_P99_S,
+    Signal.ITL_MEAN_S,
     Signal.E2E_P99_S,
     Signal.PREEMPTIONS,
 )
@@ -31,7 +39,7 @@ def value_text(value: Value | None) -> str:
     """A setting's value as a person writes it."""
     if value is None:
         return "unknown"
-    return quoted(value) if isinstance(value, str) else f"{value:g}"
+    return quoted(in_words(value))
 
 
 def window_text(window_s: float | None) -> str:
@@ -72,7 +80,9 @@ def fleet_text(snapshot: Snapshot) -> str:
     said = [f"{signal} {'unknown' if value is None else f'{value:.4g}'}" for signal, value in facts.items()]
     rate = snapshot.per_s(Signal.ARRIVED)
     arrivals = "unknown" if rate is None else f"{rate:.4g}"
-    return f"{len(snapshot.replicas)} replicas, arrivals per s {arrivals}, {', '.join(said)}"
+    queue = snapshot.fact(Signal.WAITING)
+    before = "" if queue is None or queue.start is None else f" (a window ago {queue.start:.4g} waited)"
+    return f"{len(snapshot.replicas)} replicas, arrivals per s {arrivals}, {', '.join(said)}{before}"
 
 
 def missing_text(diagnosis: Diagnosis) -> str:
@@ -114,7 +124,10 @@ def record_text(record: Record) -> str:
     """A journaled change on one line: what, where it stands, how it ended, what was measured."""
     measured = f"; measured {record.verification.measured}" if record.verification else ""
     reason = f": {quoted(record.end_reason, 300)}" if record.end_reason else ""
-    return f"#{record.id} {action_text(record.action)} is {record.state.replace('_', ' ')}{reason}{measured}"
+    standing = STANDING.get(record.state, record.state.replace("_", " "))
+    return (
+        f"#{record.id} {change_text(record.action)}: {standing}{reason}{measured} ({quoted(record.action.reason, 300)})"
+    )
 
 
 def changes_text(records: Sequence[Record]) -> str:

@@ -9,20 +9,24 @@ import prompts
 from agent.account import fleet_text, missing_text, problems_text, slo_text, window_text
 from agent.completion import ModelError
 from agent.dialogue import Dialogue
+from agent.persistence import Trouble, trouble_of
 from agent.planner import Considered, Plan, PlanContext
-from agent.planner_tools import NO_CHANGE, NOT_TUNABLE, NoChange, OutOfReach, planner_tools
+from agent.planner_tools import NO_CHANGE, NOT_TUNABLE, NoChange, OutOfReach, gated, planner_tools
 from agent.quoting import quoted
+from agent.search_planner import SearchPlanner
 from agent.tools import propose_tools, read_tools
-from agent.usage import Limits
+from agent.usage import Limits, Usage
 from harness.action import Action
 from skills.candidates import candidates
 
+ASK_AGAIN_S = 120.0
+"""Stack time for which a model's decision to do nothing about the same troubles stands."""
 NUDGE = "End with exactly one call: a skill that proposes, not_tunable or no_change."
 
 
-@dataclass(frozen=True)
+@dataclass
 class LlmPlanner:
-    """Chooses by asking a model, which never sees a way to act.
+    """Chooses by asking a model, which never sees a way to act. A model that fails is replaced by search, openly.
 
     Attributes:
         timeout_s: longest silence of the server.
@@ -32,14 +36,27 @@ class LlmPlanner:
     name: str = "llm"
     limits: Limits = field(default_factory=Limits)
     timeout_s: float = 30.0
+    _declined: tuple[frozenset[Trouble], float, Plan] | None = field(default=None, init=False)
 
     def plan(self, context: PlanContext) -> Plan:
-        """What the model ended with. Any failure of the model is a plan without an action that says so."""
+        """What the model ended with, or what search chooses when the model gave nothing usable."""
         lasting = context.persistence.lasting(context.diagnosis.problems)
         if not lasting:
             return Plan(planner=self.name, reason="no problem has lasted long enough; the model was not asked")
+        troubles, now_s = frozenset(map(trouble_of, lasting)), context.diagnosis.time_s or 0.0
+        if self._declined is not None and self._declined[0] == troubles and now_s < self._declined[1] + ASK_AGAIN_S:
+            return replace(self._declined[2], usage=Usage())
+        plan = self._ask(context)
+        if plan.degraded:
+            instead = SearchPlanner(f"search, the {self.name} failed").plan(context)
+            return replace(instead, degraded=plan.degraded, usage=plan.usage)
+        self._declined = None if plan.action is not None else (troubles, now_s, plan)
+        return plan
+
+    def _ask(self, context: PlanContext) -> Plan:
         considered: list[Considered] = []
         propose = propose_tools(context.skills, within_reach(context))
+        propose = {name: gated(tool, context) for name, tool in propose.items()}
         tools = {**read_tools(context.skills), **propose, **planner_tools(context, considered)}
         endings = frozenset({NOT_TUNABLE, NO_CHANGE, *propose})
         dialogue = Dialogue(self.model, tools, endings, self.limits, self.timeout_s, NUDGE)
@@ -91,6 +108,7 @@ def messages(context: PlanContext, limits: Limits) -> list[BaseMessage]:
     plan = prompts.render(
         "plan",
         max_calls=str(limits.calls),
+        max_tokens=str(limits.tokens),
         max_seconds=f"{limits.seconds:g}",
         mode=context.mode,
         slo=slo_text(context.skills.slo),

@@ -20,6 +20,7 @@ from agent.question import (
     AboutMissing,
     AboutProblems,
     AboutSetting,
+    Unclear,
     WhatIf,
     understand,
 )
@@ -33,7 +34,7 @@ HELP = (
     "Ask: why is P99 high? what is the bottleneck? what did you change? what is missing? "
     "what would running_request_cap 64 on REPLICA do? or say: set routing_weight of REPLICA to 50."
 )
-_LATENCIES = {"TTFT": Signal.TTFT_P99_S, "ITL": Signal.ITL_P99_S, "whole requests": Signal.E2E_P99_S}
+_LATENCIES = {"TTFT": Signal.TTFT_P99_S, "token time (mean)": Signal.ITL_MEAN_S, "whole requests": Signal.E2E_P99_S}
 
 
 def plain_answer(text: str, context: ChatContext) -> Iterator[Event]:
@@ -49,6 +50,8 @@ def plain_answer(text: str, context: ChatContext) -> Iterator[Event]:
             yield AnswerText(_setting(setting, context))
         case WhatIf() as wish:
             yield from _what_if(wish, context)
+        case Unclear(why=why) if why:
+            yield AnswerText(f"{why[0].upper()}{why[1:]}.")
         case _:
             yield AnswerText(f"I did not understand. {HELP}")
 
@@ -69,7 +72,7 @@ def _problems(context: ChatContext) -> str:
 def _latency(context: ChatContext) -> str:
     snapshot, slo = context.planning.skills.snapshot, context.planning.skills.slo
     prompt = snapshot.value(Signal.PROMPT_TOKENS_MEAN) or 0.0
-    limits = {"TTFT": slo.ttft_limit_s(prompt), "ITL": slo.itl_s, "whole requests": slo.e2e_p99_s}
+    limits = {"TTFT": slo.ttft_limit_s(prompt), "token time (mean)": slo.itl_s, "whole requests": slo.e2e_p99_s}
     parts = []
     for name, signal in _LATENCIES.items():
         value, limit = snapshot.value(signal), limits[name]

@@ -10,7 +10,10 @@ from pydantic import Field
 from agent.account import considered_text
 from agent.planner import Considered, PlanContext
 from agent.search_planner import search
+from agent.worth import score_of
+from harness.action import Action
 from harness.diagnosis import Finding
+from harness.verdict import Ruling
 from stack.errors import InputError
 
 NOT_TUNABLE = "not_tunable"
@@ -42,14 +45,14 @@ def planner_tools(context: PlanContext, considered: list[Considered]) -> dict[st
     """The three tools by name; candidates that `search_values` looks at are added to `considered`."""
 
     def search_values(problem: Number) -> str:
-        """Try values of the enabled settings against one problem; best first, with forecast and the gate's ruling.
+        """Try values of the enabled settings against one problem; sorted by predicted gain, with the gate's ruling.
 
         Use it before proposing, and propose one of the values marked ok.
         """
         found: list[Considered] = []
         search(_problem(context, problem), context, found)
         considered.extend(found)
-        return considered_text(sorted(found, key=lambda item: not item.kept))
+        return considered_text(sorted(found, key=lambda item: (not item.kept, -score_of(item.action))))
 
     def not_tunable(problem: Number, reason: Reason, ask: WhomToAsk) -> tuple[str, OutOfReach]:
         """End: the cause of this problem is out of reach of every setting (hardware, network, client, proxy, code)."""
@@ -61,6 +64,29 @@ def planner_tools(context: PlanContext, considered: list[Considered]) -> dict[st
 
     tools = [_tool(search_values), _tool(not_tunable, ends=True), _tool(no_change, ends=True)]
     return {tool.name: tool for tool in tools}
+
+
+def gated(tool: BaseTool, context: PlanContext) -> BaseTool:
+    """The same tool, except that a proposal which the gate denies now is refused with the rule that denies it."""
+
+    def call(**arguments: object) -> tuple[str, object]:
+        answer = tool.invoke({"type": "tool_call", "id": tool.name, "name": tool.name, "args": arguments})
+        action = answer.artifact
+        if not isinstance(action, Action):
+            raise InputError(str(answer.content))
+        action = action.with_forecast(forecast) if (forecast := context.forecast(action)) is not None else action
+        verdict = context.check(action)
+        if verdict.ruling is Ruling.DENY:
+            raise InputError(f"the gate denies it: {verdict.hits[0].rule}: {verdict.hits[0].detail}")
+        return str(answer.content), action
+
+    return StructuredTool(
+        name=tool.name,
+        description=tool.description,
+        args_schema=tool.args_schema or {},
+        func=call,
+        response_format="content_and_artifact",
+    )
 
 
 def _tool(function: Callable[..., object], *, ends: bool = False) -> BaseTool:

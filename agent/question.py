@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 from typing import TypeAlias
 
 from stack.catalogue import SETTINGS
@@ -44,7 +45,13 @@ class WhatIf:
 
 @dataclass(frozen=True)
 class Unclear:
-    """None of these."""
+    """None of these.
+
+    Attributes:
+        why: what was not clear about a wish that was recognised; empty when nothing was recognised.
+    """
+
+    why: str = ""
 
 
 Question: TypeAlias = AboutProblems | AboutChanges | AboutMissing | AboutSetting | WhatIf | Unclear
@@ -59,6 +66,10 @@ _PROBLEMS = re.compile(
     r"\b(why|wrong|bottleneck|slow\w*|p\d\d|latency|ttft|itl|tpot|queue\w*|problem\w*|health\w*|diagnos\w*|happening|"
     r"state|status|ok|throughput|cache|kv|preempt\w*|high)\b"
 )
+_TARGET_LIKE = re.compile(r"(?:\bon|\bof|\bfor)\s+(?!the\b|fleet\b|all\b|every\b)([a-z][\w.:/]*(?:[ _]\d+)?)")
+TOLD = " * "
+"""Stands where a word was that has been understood."""
+_NEGATED = re.compile(r"\b(do not|don't|dont|never|not)\b")
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.]*\w)")
 
 
@@ -76,9 +87,19 @@ def understand(text: str, replicas: Iterable[str]) -> Question:
 
 def _about_setting(setting: Setting, rest: str, words: str, replicas: tuple[str, ...]) -> Question:
     target, rest = _target(rest, replicas)
-    value = _value(setting, rest)
-    if value is None:
+    values = _values(setting, rest)
+    if not values:
         return AboutSetting(setting)
+    if _target(rest, replicas)[0] != FLEET:
+        return Unclear("several targets are named: say one value for one target")
+    unknown = _TARGET_LIKE.search(rest)
+    if unknown is not None and setting.scope is Scope.REPLICA:
+        return Unclear(f"{unknown[1]!r} is no target; there are {', '.join(replicas)} or the fleet")
+    if len(values) > 1:
+        return Unclear(f"several values are named ({', '.join(map(str, values))}): say one value for one target")
+    if _NEGATED.search(words):
+        return Unclear("nothing is done about a change that is not wanted")
+    value = values[0]
     wanted = bool(_WANTS.search(words)) and not _ASKS.search(words)
     return WhatIf(setting, FLEET if setting.scope is Scope.POOL else target, value, wanted)
 
@@ -96,13 +117,14 @@ def _target(words: str, replicas: tuple[str, ...]) -> tuple[str, str]:
     for replica in sorted(replicas, key=len, reverse=True):
         name = re.escape(re.sub(r"[_\-]+", "_", replica.lower()))
         if re.search(rf"(?<!\w){name}(?!\w)", words):
-            return replica, re.sub(rf"(?<!\w){name}(?!\w)", " ", words)
+            return replica, re.sub(rf"(?<!\w){name}(?!\w)", TOLD, words)
     return FLEET, words
 
 
-def _value(setting: Setting, words: str) -> Value | None:
+def _values(setting: Setting, words: str) -> list[Value]:
+    """Every value named, in order."""
     if setting.choices:
         longest_first = sorted(setting.choices, key=len, reverse=True)
-        return next((c for c in longest_first if re.search(rf"\b{c.replace('_', '[ _]')}\b", words)), None)
-    numbers = _NUMBER.findall(words)
-    return float(numbers[-1]) if numbers else None
+        named = (c for c in longest_first if re.search(rf"\b{c.replace('_', '[ _]')}\b", words))
+        return list(islice(named, 1))
+    return [float(number) for number in _NUMBER.findall(words)]

@@ -142,6 +142,10 @@ class Session:
         """Changes that came to one of the four endings, oldest first."""
         return self._desk.journal.ended()
 
+    def records(self) -> tuple[Record, ...]:
+        """Everything that was proposed, with how it stands or ended, oldest first."""
+        return self._desk.journal.records()
+
     def stop(self, by: str = "operator") -> tuple[Record, ...]:
         """Halt all changes now and undo what is in flight. Only a person lifts it again."""
         ended = self._desk.executor.stop(by=by)

@@ -9,7 +9,7 @@ from harness.action import Action
 from skills import SKILLS
 from skills.skill import Result, Skill, SkillContext
 
-NOTHING_FOUND = "nothing found; a signal that is missing is unknown, not fine"
+NOTHING_FOUND = "nothing found by this skill; what it could not measure is unknown, not fine"
 PROPOSES = "Ends with this proposal."
 
 

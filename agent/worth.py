@@ -54,7 +54,10 @@ def enough(action: Action, finding: Finding, pace: Pace) -> tuple[bool, str]:
     if forecast is None or forecast.trust is Trust.DOUBTED:
         return repair, "no forecast to trust" + (", the finding is sure" if repair else "")
     worth = worth_of(forecast)
-    text = f"predicted gain {worth.share:+.1%} of requests inside the SLO, P99 {-worth.latency:+.0%}"
+    text = (
+        f"predicted change {100 * worth.share:+.1f} points of requests inside the SLO, "
+        f"P99 {-worth.latency:+.0%}, finished {worth.finished:+.0%}"
+    )
     quicker = max(worth.latency, worth.finished) >= pace.latency_gain_min_ratio and worth.share >= 0
     if worth.share >= pace.slo_share_gain_min_ratio or quicker:
         return True, text

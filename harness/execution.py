@@ -8,7 +8,7 @@ import logging
 from collections.abc import Mapping
 
 from harness.errors import TransitionError
-from harness.gate.case import targets_of, words
+from harness.gate.case import targets_of
 from harness.gate.check import check
 from harness.gate.history import History
 from harness.journal.journal import AUTO, Journal
@@ -20,6 +20,7 @@ from harness.policy import Policy
 from harness.verdict import Ruling, Verdict
 from harness.verification.block import BlockLog
 from harness.verification.supervision import Fate, Supervision, on_trial
+from stack.catalogue import in_words
 from stack.clock import Clock
 from stack.control import StackControl
 from stack.errors import StackError, UnreachableError
@@ -157,8 +158,8 @@ class Executor:
         )
         moved = [step for step in steps if not same(step.pre, action.before)]
         if moved:
-            expected = f"expected {action.setting} on {moved[0].target} to be {words(action.before)}"
-            raise _Refusal(f"{expected}, read back {words(moved[0].pre)}")
+            expected = f"expected {action.setting} on {moved[0].target} to be {in_words(action.before)}"
+            raise _Refusal(f"{expected}, read back {in_words(moved[0].pre)}")
         return Permit(steps, verdict)
 
     def _write(self, permit: Permit, record: Record) -> None:
@@ -340,5 +341,7 @@ def _foreign(steps: tuple[Step, ...], held: Mapping[str, Value]) -> bool:
 
 def _foreign_words(steps: tuple[Step, ...], held: Mapping[str, Value]) -> str:
     step = steps[0]
-    found = ", ".join(f"{target} {words(value)}" for target, value in held.items())
-    return f"expected {words(step.pre)} or {words(step.wanted)}, read back {found}: somebody else wrote, left alone"
+    found = ", ".join(f"{target} {in_words(value)}" for target, value in held.items())
+    return (
+        f"expected {in_words(step.pre)} or {in_words(step.wanted)}, read back {found}: somebody else wrote, left alone"
+    )

@@ -39,7 +39,7 @@ def _actions(wish: Wish, finding: Finding, ctx: SkillContext) -> Iterator[Action
         try:
             before = held(declared, place, ctx.snapshot)
             after = within_step(declared, before, wanted)
-            yield propose(setting, place, after, ctx, finding, _reason(declared, place, before, after, finding))
+            yield propose(setting, place, after, ctx, finding, finding.claim)
         except SkillError:
             continue  # a wish that cannot be fulfilled is no candidate; the search says what it tried
 
@@ -69,12 +69,3 @@ def within_step(declared: Setting, before: Value, wanted: Value) -> Value:
     low, high = declared.low, declared.high
     value = value if low is None else max(low, value)
     return value if high is None else min(high, value)
-
-
-def _reason(declared: Setting, target: str, before: Value, after: Value, finding: Finding) -> str:
-    def words(value: Value) -> str:
-        if isinstance(value, str):
-            return value
-        return "no limit" if value >= UNLIMITED else f"{value:g}"
-
-    return f"{declared.name} on {target} {words(before)} -> {words(after)} {declared.unit}: {finding.claim}"

@@ -2,7 +2,7 @@
 
 from stack.errors import UnknownSettingError
 from stack.layer import Layer
-from stack.setting import Effect, Scope, Setting, SettingClass
+from stack.setting import Effect, Scope, Setting, SettingClass, Value
 
 POLICIES = ("round_robin", "least_connections", "least_outstanding_tokens", "session_hash", "prefix_aware")
 PROFILES = ("default", "eager", "no_speculation", "fp8_kv")
@@ -201,6 +201,13 @@ SETTINGS: tuple[Setting, ...] = (
 )
 
 _BY_NAME = {setting.name: setting for setting in SETTINGS}
+
+
+def in_words(value: Value) -> str:
+    """A setting's value as a person writes it."""
+    if isinstance(value, str):
+        return value
+    return "no limit" if value >= UNLIMITED else f"{value:g}"
 
 
 def setting_named(name: str) -> Setting:

@@ -1,5 +1,6 @@
 """`flashvector chat`: the conversation in the terminal."""
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -7,12 +8,20 @@ import typer
 from rich.console import Console
 from rich.prompt import Prompt
 
+from agent.account import record_text
 from agent.session import Session
 from agent.settings import Settings
 from agent.wiring import simulated_session
+from harness.approval import Approve, Reject
+from harness.errors import TransitionError
 from ui.answer import print_answer
+from ui.question import WHO
 
-WELCOME = "Ask about the stack (why is P99 high? what did you change?), or type: wait, quit."
+WELCOME = (
+    "Ask about the stack (why is P99 high? what did you change?), or type: "
+    "wait, approve NUMBER, reject NUMBER, help, quit."
+)
+_DECISION = re.compile(r"(approve|reject)\s+#?(\d+)")
 CYCLES_PER_WAIT = 4
 
 
@@ -36,8 +45,13 @@ def chat(
         return
     console.print(WELCOME, style="dim")
     while (question := _question(console)) is not None:
-        if question.strip().lower() == "wait":
+        words = question.strip().lower()
+        if words == "wait":
             _wait(session, console)
+        elif words == "help":
+            console.print(WELCOME, style="dim")
+        elif decided := _DECISION.fullmatch(words):
+            _decide(session, console, decided[1], int(decided[2]))
         elif question.strip():
             print_answer(console, session.ask(question))
 
@@ -45,9 +59,19 @@ def chat(
 def _question(console: Console) -> str | None:
     try:
         text = Prompt.ask("[bold]you[/bold]", console=console)
-    except (EOFError, KeyboardInterrupt):
+    except (EOFError, KeyboardInterrupt, RuntimeError):
         return None
     return None if text.strip().lower() in {"quit", "exit"} else text
+
+
+def _decide(session: Session, console: Console, verb: str, number: int) -> None:
+    decision = Approve(by=WHO) if verb == "approve" else Reject(by=WHO)
+    try:
+        record = session.decide(number, decision)
+    except TransitionError as error:
+        console.print(str(error), markup=False)
+        return
+    console.print(f"{record_text(record)}. It is carried out with the next wait.", markup=False)
 
 
 def _wait(session: Session, console: Console) -> None:

@@ -26,11 +26,17 @@ def diagnose(
     ],
     interval: Annotated[
         float | None,
-        typer.Option(help="Seconds between two scrapes: of a URL (5 if not given), or that lie between the files."),
+        typer.Option(
+            max=86400, help="Seconds between two scrapes: of a URL (5 if not given), or that lie between the files."
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
-    slo_ttft: Annotated[float, typer.Option(help="Limit on time to first token, seconds.")] = Slo.ttft_s,
-    slo_itl: Annotated[float, typer.Option(help="Limit on mean time between tokens, seconds.")] = Slo.itl_s,
+    slo_ttft: Annotated[
+        float, typer.Option(min=0.001, max=3600, help="Limit on time to first token, seconds.")
+    ] = Slo.ttft_s,
+    slo_itl: Annotated[
+        float, typer.Option(min=0.0001, max=3600, help="Limit on mean time between tokens, seconds.")
+    ] = Slo.itl_s,
 ) -> None:
     """Say which layer is the bottleneck and why, from metrics alone. Nothing is changed."""
     snapshot = snapshot_from(sources, interval_s=interval)

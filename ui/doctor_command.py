@@ -87,10 +87,18 @@ def _model(settings: Settings) -> Check:
         answer = httpx.get(f"{settings.llm_base_url.rstrip('/')}/models", timeout=5.0)
     except httpx.HTTPError as error:
         return Check("planner", False, f"{settings.llm_base_url}: {error}", "the search planner answers instead")
-    if answer.status_code != httpx.codes.OK:
-        found = f"{settings.llm_base_url} answered {answer.status_code}"
+    if answer.status_code != httpx.codes.OK or not _lists_models(answer):
+        found = f"{settings.llm_base_url} answered {answer.status_code}, but no list of models"
         return Check("planner", False, found, "the search planner answers instead")
     return Check("planner", True, f"llm at {settings.llm_base_url}")
+
+
+def _lists_models(answer: httpx.Response) -> bool:
+    try:
+        found = answer.json()
+    except ValueError:
+        return False
+    return isinstance(found, dict) and isinstance(found.get("data"), list)
 
 
 def _metrics(url: str) -> Iterator[Check]:

@@ -2,9 +2,11 @@
 
 from rich.markup import escape
 
-from harness.journal.record import Record
+from agent.account import STANDING
+from harness.journal.record import ENDED, Record
 from harness.outcome import Ending
-from ui.report import Json, action_json, plain, value_text, verification_json
+from stack.catalogue import in_words
+from ui.report import Json, action_json, plain, verification_json
 
 COLOURS = {Ending.KEPT: "green", Ending.ROLLED_BACK: "yellow", Ending.NOTHING_DONE: "dim", Ending.NEEDS_PERSON: "red"}
 
@@ -19,7 +21,8 @@ def episode_json(record: Record, start_s: float) -> Json:
         "proposed_s": plain(record.proposed_s - start_s),
         "applied_s": None if record.applied_s is None else plain(record.applied_s - start_s),
         "ended_s": None if record.ended_s is None else plain(record.ended_s - start_s),
-        "outcome": str(outcome.ending) if outcome else str(record.state),
+        "state": str(record.state),
+        "outcome": str(outcome.ending) if outcome else None,
         "outcome_reason": outcome.reason if outcome else "",
         "holds": plain(outcome.holds) if outcome else None,
         "verification": verification_json(record.verification),
@@ -29,10 +32,11 @@ def episode_json(record: Record, start_s: float) -> Json:
 def episode_text(record: Record, start_s: float) -> str:
     """The same in one line of Rich markup."""
     action, outcome = record.action, record.outcome
-    ending = outcome.ending if outcome else Ending.NOTHING_DONE
+    ending = outcome.ending if outcome and record.state in ENDED else Ending.NOTHING_DONE
+    standing = ending if record.state in ENDED else STANDING.get(record.state, str(record.state))
     at_min = ((record.applied_s or record.proposed_s) - start_s) / 60
     colour = COLOURS[ending]
     return (
-        f"{at_min:5.1f} min  [{colour}]{ending}[/{colour}]  {escape(action.setting)} on {escape(action.target)}: "
-        f"{value_text(action.before)} -> {value_text(action.after)}. {escape(outcome.reason if outcome else '')}"
+        f"{at_min:5.1f} min  [{colour}]{standing}[/{colour}]  {escape(action.setting)} on {escape(action.target)}: "
+        f"{in_words(action.before)} -> {in_words(action.after)}. {escape(outcome.reason if outcome else '')}"
     )

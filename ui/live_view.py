@@ -1,4 +1,4 @@
-"""The demo's screen: replicas in columns, the diagnosis, and what was done."""
+"""The demo's screen: replicas in columns, the diagnosis, and what was done; it fits 80 columns and 24 rows."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -7,23 +7,26 @@ from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.panel import Panel
 from rich.table import Table
+from rich.text import Text
 
 from agent.session import CycleReport
 from harness.journal.record import Record
 from stack.snapshot import FLEET, Signal, Snapshot
 from ui.episode import episode_text
 
-LINES = 8
-ROWS: tuple[tuple[str, Signal, str], ...] = (
-    ("weight", Signal.ROUTING_WEIGHT, "{:.0f}"),
-    ("running", Signal.RUNNING, "{:.0f}"),
-    ("waiting", Signal.WAITING, "{:.0f}"),
-    ("KV used", Signal.KV_USAGE_RATIO, "{:.0%}"),
-    ("preemptions", Signal.PREEMPTIONS, "{:.0f}"),
-    ("TTFT P99", Signal.TTFT_P99_S, "{:.2f} s"),
-    ("token time", Signal.ITL_MEAN_S, "{:.4f} s"),
-    ("E2E P99", Signal.E2E_P99_S, "{:.1f} s"),
+LINES = 5
+FINDINGS = 2
+COLUMNS = 5
+ROWS: tuple[tuple[str, Signal, float, str], ...] = (
+    ("weight", Signal.ROUTING_WEIGHT, 1, "{:.0f}"),
+    ("running", Signal.RUNNING, 1, "{:.0f}"),
+    ("waiting", Signal.WAITING, 1, "{:.0f}"),
+    ("KV used", Signal.KV_USAGE_RATIO, 1, "{:.0%}"),
+    ("TTFT P99", Signal.TTFT_P99_S, 1, "{:.2f} s"),
+    ("token time", Signal.ITL_MEAN_S, 1000, "{:.0f} ms"),
+    ("E2E P99", Signal.E2E_P99_S, 1, "{:.1f} s"),
 )
+"""Label, signal, factor and format of each line."""
 
 
 class LiveView:
@@ -39,22 +42,22 @@ class LiveView:
     def add(self, report: CycleReport, elapsed_s: float) -> None:
         """Take in one cycle."""
         self._report, self._elapsed_s = report, elapsed_s
-        line = report.summary
-        if line != self._last:
-            self._log.append(f"{elapsed_s / 60:5.1f} min  {escape(line)}")
-        self._last = line
+        if report.summary != self._last:
+            self._log.append(f"{elapsed_s / 60:5.1f} min  {report.summary}")
+        self._last = report.summary
 
     def render(self) -> RenderableType:
         """The whole screen."""
         report = self._report
         if report is None:
             return Panel("starting")
-        problems = report.diagnosis.problems
-        verdict = "[green]healthy[/green]" if not problems else _finding(report)
+        title = f"simulated stack, minute {self._elapsed_s / 60:.1f}: {report.stage}"
+        problems = report.diagnosis.problems[:FINDINGS]
+        found = [Text(f"{f.layer}: {f.claim} {f.advice}".strip(), style="yellow") for f in problems]
         return Group(
-            Panel(_lanes(report.snapshot), title=f"simulated stack, minute {self._elapsed_s / 60:.1f}: {report.stage}"),
-            Panel(verdict, title="diagnosis"),
-            Panel("\n".join(self._log), title="the loop", height=LINES + 2),
+            Panel(_lanes(report.snapshot), title=title),
+            Panel(_lines(found or [Text("healthy", style="green")], FINDINGS), title="diagnosis"),
+            Panel(_lines([Text(line) for line in self._log], LINES), title="the loop"),
         )
 
     def ending(self, records: Sequence[Record]) -> str:
@@ -64,23 +67,21 @@ class LiveView:
         return "\n".join(["The story is over. Changes:", *(episode_text(record, self._start_s) for record in records)])
 
 
-def _finding(report: CycleReport) -> str:
-    return "\n".join(
-        f"[yellow]{finding.layer}[/yellow] {escape(finding.claim)} {escape(finding.advice)}".strip()
-        for finding in report.diagnosis.problems[:3]
-    )
+def _lines(texts: Sequence[Text], count: int) -> Text:
+    """Each text on one line, cut where it does not fit, and always `count` lines, so that nothing jumps."""
+    lines = [*texts, *[Text("")] * (count - len(texts))]
+    joined = Text("\n").join(lines)
+    joined.no_wrap, joined.overflow = True, "ellipsis"
+    return joined
 
 
 def _lanes(snapshot: Snapshot) -> Table:
-    names = sorted(snapshot.replicas)[:8]
-    table = Table(expand=True, box=None)
+    names = sorted(snapshot.replicas)[: COLUMNS - 1]
+    table = Table(expand=True, box=None, padding=(0, 1))
     table.add_column("")
     for name in (*names, FLEET):
-        table.add_column(name, justify="right")
-    for label, signal, form in ROWS:
-        cells = []
-        for name in (*names, FLEET):
-            value = snapshot.value(signal, name)
-            cells.append("-" if value is None else form.format(value))
-        table.add_row(label, *cells)
+        table.add_column(escape(name), justify="right", no_wrap=True)
+    for label, signal, factor, form in ROWS:
+        values = (snapshot.value(signal, name) for name in (*names, FLEET))
+        table.add_row(label, *("-" if value is None else form.format(factor * value) for value in values))
     return table

@@ -9,7 +9,7 @@ from rich.markup import escape
 from harness.action import Action, Forecast
 from harness.diagnosis import Diagnosis, Finding
 from harness.outcome import Verification
-from stack.setting import Value
+from stack.catalogue import in_words
 from stack.snapshot import Missing, Snapshot
 
 Json: TypeAlias = dict[str, object]
@@ -54,7 +54,7 @@ def diagnosis_json(diagnosis: Diagnosis, snapshot: Snapshot) -> Json:
         "findings": [finding_json(finding) for finding in problems],
         "context": [finding_json(finding) for finding in diagnosis.findings if finding not in problems],
         "missing": [missing_json(item) for item in diagnosis.missing],
-        "window_s": plain(snapshot.window_s),
+        "window_s": plain(snapshot.window_s) if snapshot.scrapes > 1 else None,
         "scrapes": snapshot.scrapes,
         "warnings": list(snapshot.warnings),
         "fleet": {str(signal): plain(fact.value) for signal, fact in snapshot.fleet.items()},
@@ -102,14 +102,9 @@ def verification_json(verification: Verification | None) -> Json | None:
     }
 
 
-def value_text(value: Value) -> str:
-    """A setting's value as a person writes it."""
-    return value if isinstance(value, str) else f"{value:g}"
-
-
 def diagnosis_text(diagnosis: Diagnosis, snapshot: Snapshot, actions: Sequence[Action] = ()) -> str:
     """The diagnosis in Rich markup, for a terminal."""
-    lines = [_headline(diagnosis)]
+    lines = [_headline(diagnosis, snapshot.scrapes)]
     for number, finding in enumerate(diagnosis.problems, start=1):
         lines.append(
             f"{number}. [bold]{finding.layer}[/bold] {escape(finding.cause)} on {escape(finding.target)} "
@@ -121,16 +116,23 @@ def diagnosis_text(diagnosis: Diagnosis, snapshot: Snapshot, actions: Sequence[A
             lines.append(f"   {escape(finding.advice)}")
     lines += [
         f"Could try: {escape(action.setting)} on {escape(action.target)} "
-        f"{value_text(action.before)} -> {value_text(action.after)}: {escape(action.reason)}"
+        f"{in_words(action.before)} -> {in_words(action.after)}: {escape(action.reason)}"
         for action in actions
     ]
+    if diagnosis.problems and diagnosis.problems[0].tunable and not actions:
+        lines.append("No change is proposed: the values in force of the settings that could help are not known here.")
     lines += [f"Context: {escape(f.claim)}" for f in diagnosis.findings if f not in diagnosis.problems]
     lines += [f"Missing: {escape(m.signal)} on {escape(m.target)}: {escape(m.costs)}" for m in diagnosis.missing]
     lines += [f"Note: {escape(warning)}" for warning in snapshot.warnings]
     return "\n".join(lines)
 
 
-def _headline(diagnosis: Diagnosis) -> str:
+def _headline(diagnosis: Diagnosis, scrapes: int) -> str:
+    if scrapes < 2 and diagnosis.healthy:
+        return (
+            "[green]Nothing wrong in the configuration.[/green] One scrape says nothing about load: "
+            "give a second one, taken some seconds later."
+        )
     window = "window of unknown length" if diagnosis.window_s is None else f"window of {diagnosis.window_s:g} s"
     if diagnosis.healthy:
         return f"[green]Healthy[/green]: nothing needs attention ({window})."

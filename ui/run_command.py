@@ -8,17 +8,21 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from agent.session import CycleReport, Session
+from agent.session import Session
 from agent.settings import Settings
-from agent.wiring import simulated_session
+from agent.wiring import recorded_session, simulated_session
+from harness.journal.record import ENDED
 from harness.mode import Mode
 from stack.errors import InputError
 from ui.episode import episode_json, episode_text
-from ui.report import plain
+from ui.report import Json, plain
+from ui.sightings import Sightings
+
+INTERRUPTED = 130
 
 
 def run(
-    stack: Annotated[str, typer.Option(help="Which stack: sim.")] = "sim",
+    stack: Annotated[str, typer.Option(help="sim, or an incident folder to replay (in shadow mode).")] = "sim",
     traffic: Annotated[str, typer.Option(help="Azure CSV or Mooncake JSONL file, or steady, ramp, spike.")] = "steady",
     load: Annotated[float | None, typer.Option(help="Mean load as a share of the fleet's capacity.")] = None,
     rate_scale: Annotated[float | None, typer.Option(help="Or: multiply the traffic's own request rate.")] = None,
@@ -36,46 +40,88 @@ def run(
     json_out: Annotated[Path | None, typer.Option("--json", help="Write the result to this file.")] = None,
 ) -> None:
     """Run observe, diagnose, plan, gate, execute, verify and remember, and report every episode."""
-    if stack != "sim":
-        raise InputError(f"--stack: expected sim, found {stack!r}")
-    if json_out is not None and not json_out.resolve().parent.is_dir():
-        raise InputError(f"--json {json_out}: the folder {json_out.resolve().parent} does not exist")
-    settings = Settings.load(slo_ttft_s=slo_ttft, slo_itl_s=slo_itl, store_path=store, planner=planner, mode=mode)
-    console = Console(stderr=True)
-    with console.status("Building the simulated stack and finding its capacity"):
-        session = simulated_session(
-            settings,
-            traffic=traffic,
-            load=load,
-            rate_scale=rate_scale,
-            faults=tuple(fault or ()),
-            model=model,
-            gpu=gpu,
-            replicas=replicas,
-            minutes=minutes,
-            seed=seed,
-        )
-    _cycle_until_end(session, minutes, console)
-    episodes = session.episodes()
-    result = {
-        "episodes": [episode_json(episode, session.started_s) for episode in episodes],
-        "metrics": plain(session.score()),
-        "seed": seed,
-    }
     if json_out is not None:
-        json_out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
-    for episode in episodes:
-        console.print(episode_text(episode, session.started_s))
-    if not episodes:
-        console.print("No change was made.")
+        _check_writable(json_out)
+    settings = Settings.load(slo_ttft_s=slo_ttft, slo_itl_s=slo_itl, store_path=store, planner=planner, mode=mode)
+    console = Console(stderr=True, soft_wrap=True)
+    with console.status("Building the stack"):
+        if stack == "sim":
+            session = simulated_session(
+                settings,
+                traffic=traffic,
+                load=load,
+                rate_scale=rate_scale,
+                faults=tuple(fault or ()),
+                model=model,
+                gpu=gpu,
+                replicas=replicas,
+                minutes=minutes,
+                seed=seed,
+            )
+        elif Path(stack).is_dir():
+            session = recorded_session(settings, Path(stack))
+        else:
+            raise InputError(f"--stack: expected sim or an incident folder, found {stack!r}")
+    seen, interrupted = Sightings(), False
+    try:
+        _cycle_until_end(session, minutes, console, seen)
+    except KeyboardInterrupt:
+        interrupted = True
+        session.stop()
+    session.finish()
+    _report(session, seen, console)
+    if json_out is not None:
+        _write(json_out, _result(session, seen, seed))
+    if interrupted:
+        console.print("Interrupted: what was not yet proved has been undone.")
+        raise typer.Exit(INTERRUPTED)
 
 
-def _cycle_until_end(session: Session, minutes: float, console: Console) -> None:
+def _cycle_until_end(session: Session, minutes: float, console: Console, seen: Sightings) -> None:
     share = TextColumn("{task.percentage:.0f} %")
     columns = (TextColumn("{task.description}"), BarColumn(), share, TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("observing", total=minutes * 60)
         while session.elapsed_s < minutes * 60:
-            report: CycleReport = session.cycle()
+            report = session.cycle()
+            seen.add(report, session.elapsed_s)
             progress.update(task, completed=session.elapsed_s, description=report.stage)
-    session.finish()
+
+
+def _result(session: Session, seen: Sightings, seed: int) -> Json:
+    records = session.records()
+    return {
+        "episodes": [episode_json(record, session.started_s) for record in records if record.state in ENDED],
+        "proposals": [episode_json(record, session.started_s) for record in records if record.state not in ENDED],
+        "seen": seen.json(),
+        "metrics": plain(session.score()),
+        "seed": seed,
+    }
+
+
+def _report(session: Session, seen: Sightings, console: Console) -> None:
+    for line in seen.lines():
+        console.print(line, markup=False, highlight=False)
+    records = session.records()
+    for record in records:
+        console.print(episode_text(record, session.started_s))
+    if not any(record.state in ENDED for record in records):
+        console.print("No change was made.")
+
+
+def _check_writable(path: Path) -> None:
+    folder = path.resolve().parent
+    if not folder.is_dir():
+        raise InputError(f"--json {path}: the folder {folder} does not exist")
+    try:
+        with path.open("a", encoding="utf-8"):
+            pass
+    except OSError as error:
+        raise InputError(f"--json {path}: cannot be written: {error.strerror}") from error
+
+
+def _write(path: Path, result: Json) -> None:
+    try:
+        path.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"--json {path}: cannot be written: {error.strerror}") from error

@@ -9,7 +9,7 @@ from harness.gate.history import History
 from harness.mode import Mode
 from harness.policy import Policy
 from harness.verdict import Ruling
-from stack.setting import Effect, Scope, Setting, Value
+from stack.setting import Effect, Scope, Setting
 from stack.snapshot import FLEET, Signal, Snapshot
 
 Answer: TypeAlias = tuple[Ruling, str]
@@ -122,8 +122,3 @@ def targets_of(action: Action, snapshot: Snapshot) -> tuple[str, ...]:
     if action.target == FLEET and action.declaration.scope is Scope.REPLICA:
         return tuple(sorted(snapshot.replicas))
     return (action.target,)
-
-
-def words(value: Value) -> str:
-    """A setting's value as a person writes it."""
-    return value if isinstance(value, str) else f"{value:g}"

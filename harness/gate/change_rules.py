@@ -2,8 +2,8 @@
 
 import math
 
-from harness.gate.case import Answer, Case, allow, deny, words
-from stack.catalogue import UNLIMITED
+from harness.gate.case import Answer, Case, allow, deny
+from stack.catalogue import UNLIMITED, in_words
 from stack.setting import Scope, SettingClass
 from stack.snapshot import FLEET
 
@@ -37,8 +37,8 @@ def within_bounds(case: Case) -> Answer:
     if problem:
         return deny(problem)
     if case.action.after == case.action.before:
-        return deny(f"{case.setting.name} already is {words(case.action.after)}")
-    return allow(f"{words(case.action.after)} {case.setting.unit} is within bounds")
+        return deny(f"{case.setting.name} already is {in_words(case.action.after)}")
+    return allow(f"{in_words(case.action.after)} {case.setting.unit} is within bounds")
 
 
 def step_size(case: Case) -> Answer:
@@ -58,5 +58,7 @@ def undo_known(case: Case) -> Answer:
         if target not in held:
             return deny(f"the value {case.setting.name} has on {target} was not read, so the way back is unknown")
         if held[target] != case.action.before:
-            return deny(f"{target} holds {words(held[target])}, the proposal was made for {words(case.action.before)}")
-    return allow(f"undo writes {words(case.action.before)}") if case.targets else deny("nothing to write to")
+            return deny(
+                f"{target} holds {in_words(held[target])}, the proposal was made for {in_words(case.action.before)}"
+            )
+    return allow(f"undo writes {in_words(case.action.before)}") if case.targets else deny("nothing to write to")

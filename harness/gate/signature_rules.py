@@ -30,7 +30,7 @@ def latency_headroom(case: Case) -> Answer:
     """Near its SLO, nothing may make end-to-end P99 worse."""
     hot = _near_slo(case)
     if not hot:
-        return allow(f"every P99 is below {case.policy.latency.slo_max_ratio:.0%} of its SLO")
+        return allow(f"every promised latency is below {case.policy.latency.slo_max_ratio:.0%} of its SLO")
     predicted = case.trusted("e2e_p99_s")
     if predicted is not None:
         detail = f"{hot}; end-to-end P99 forecast {predicted.before:.2f} s to {predicted.after:.2f} s"
@@ -117,7 +117,7 @@ def _device_words(case: Case) -> str:
 
 
 def _near_slo(case: Case) -> str | None:
-    """Which P99 is above its share of the SLO, in words.
+    """Which promised latency is above its share of the SLO, in words; on token times the promise is on the mean.
 
     Raises:
         MissingInputError: no P99 was measured, so nobody can say.
@@ -126,7 +126,7 @@ def _near_slo(case: Case) -> str | None:
     limits = {
         Signal.E2E_P99_S: slo.e2e_p99_s,
         Signal.TTFT_P99_S: slo.ttft_limit_s(case.known(Signal.PROMPT_TOKENS_MEAN) or 0.0),
-        Signal.ITL_P99_S: slo.itl_s,
+        Signal.ITL_MEAN_S: slo.itl_s,
     }
     measured = {signal: case.known(signal, FLEET) for signal in limits}
     if measured[Signal.TTFT_P99_S] is None and measured[Signal.E2E_P99_S] is None:

@@ -9,6 +9,7 @@ from situations import lasting, plan_context
 from agent.llm_planner import LlmPlanner
 from agent.model import chat_model
 from agent.persistence import Persistence
+from agent.search_planner import SearchPlanner
 from agent.settings import Settings
 from agent.usage import Limits
 
@@ -83,9 +84,10 @@ def test_a_problem_that_does_not_exist_cannot_be_named():
         Turn(raw="<html>"),
     ],
 )
-def test_whatever_goes_wrong_is_one_clear_line_and_no_action(turn):
+def test_whatever_goes_wrong_is_one_clear_line_and_search_chooses_instead(turn):
     plan, _ = planned(turn, forever=True, limits=Limits(calls=3, seconds=10))
-    assert plan.action is None
+    assert plan.planner == "search, the llm failed"
+    assert plan.action == SearchPlanner().plan(plan_context()).action
     assert plan.degraded and "\n" not in plan.degraded
 
 

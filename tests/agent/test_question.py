@@ -54,3 +54,19 @@ def test_values_and_targets(text, name, target, value, wanted):
 
 def test_a_replica_named_by_a_digit_is_not_a_value():
     assert isinstance(understand("running request cap of replica-1", REPLICAS), AboutSetting)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("set routing_weight to 60 on replica-77", "replica_77"),
+        ("set running_request_cap to 64 on replica 1", "replica 1"),
+        ("set routing_weight to 60 on replica-0 for 10 minutes", "several values"),
+        ("set routing_weight 60 on replica-0 and 30 on replica-1", "several targets"),
+        ("do not set routing_weight to 60 on replica-0", "not wanted"),
+    ],
+)
+def test_a_wish_that_is_not_clear_is_asked_back_and_never_becomes_the_fleets(text, says):
+    understood = understand(text, ["replica-0", "replica-1"])
+    assert isinstance(understood, Unclear)
+    assert says in understood.why

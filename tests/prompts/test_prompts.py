@@ -5,7 +5,19 @@ import prompts
 NAMES = {
     "system": frozenset(),
     "plan": frozenset(
-        {"max_calls", "max_seconds", "mode", "slo", "enabled", "window", "fleet", "diagnosis", "missing", "memory"}
+        {
+            "max_calls",
+            "max_tokens",
+            "max_seconds",
+            "mode",
+            "slo",
+            "enabled",
+            "window",
+            "fleet",
+            "diagnosis",
+            "missing",
+            "memory",
+        }
     ),
     "chat": frozenset({"slo", "mode", "enabled", "window", "fleet", "diagnosis", "missing", "memory"}),
 }

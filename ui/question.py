@@ -1,0 +1,50 @@
+"""A proposal put to the person at the terminal."""
+
+from rich.console import Console
+from rich.prompt import Prompt
+
+from agent.account import forecast_text
+from agent.session import Pending
+from harness.approval import Approve, Decision, Edit, Reject
+from stack.catalogue import in_words, setting_named
+from stack.setting import Value
+
+WHO = "operator"
+
+
+def ask(console: Console, pending: Pending) -> Decision:
+    """Show what would be done and what is predicted, and return the answer."""
+    action = pending.action
+    change = f"{action.setting} on {action.target}: {in_words(action.before)} -> {in_words(action.after)}"
+    console.print(f"\nProposal {pending.id}: {change}", style="bold", markup=False)
+    console.print(action.reason, markup=False)
+    console.print(forecast_text(action.forecast).capitalize(), style="dim", markup=False)
+    while True:
+        answer = Prompt.ask("[b]a[/b]pprove, [b]e[/b]dit or [b]r[/b]eject", console=console, choices=["a", "e", "r"])
+        if answer == "a":
+            return Approve(by=WHO)
+        if answer == "r":
+            return Reject(by=WHO)
+        value = _value(console, action.setting)
+        if value is not None:
+            return Edit(by=WHO, after=value)
+
+
+def _value(console: Console, name: str) -> Value | None:
+    """Another value for a setting; None when the person thinks better of it."""
+    declared = setting_named(name)
+    known = ", ".join(declared.choices) or f"{declared.low:g} to {declared.high:g}"
+    while text := Prompt.ask(f"new value in {declared.unit} ({known}; empty goes back)", console=console, default=""):
+        value: Value = text if declared.choices else _number(text)
+        problem = declared.problem_with(value)
+        if problem is None:
+            return value
+        console.print(problem, markup=False)
+    return None
+
+
+def _number(text: str) -> Value:
+    try:
+        return float(text)
+    except ValueError:
+        return text
