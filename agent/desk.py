@@ -96,9 +96,14 @@ class Desk:
         )
 
     def _unanswered(self, diagnosis: Diagnosis) -> Diagnosis:
-        """The diagnosis without layers on which a change is on trial: two answers at once could not be told apart."""
-        answered = {record.action.layer for record in self.journal.records({State.PROBATION})}
-        return replace(diagnosis, findings=tuple(f for f in diagnosis.findings if f.layer not in answered))
+        """The diagnosis without what a change on trial answers: its layer, and the other troubles of its replica.
+
+        Two answers at once could not be told apart, and a replica's other troubles are mostly symptoms of the first.
+        """
+        trials = [record.action for record in self.journal.records({State.PROBATION})]
+        layers, targets = {action.layer for action in trials}, {action.target for action in trials} - {FLEET}
+        left = tuple(f for f in diagnosis.findings if f.layer not in layers and f.target not in targets)
+        return replace(diagnosis, findings=left)
 
     def _asked(self) -> frozenset[tuple[str, str]]:
         """What waits for a person, or was recorded in shadow or refused within its cooldown."""

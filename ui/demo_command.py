@@ -12,6 +12,7 @@ from agent.session import Session
 from agent.settings import Settings
 from agent.wiring import simulated_session
 from harness.mode import Mode
+from ui.interruption import interruption
 from ui.live_view import LiveView
 from ui.question import ask
 
@@ -35,22 +36,28 @@ def demo(
         console.print("Nobody is asked here, so the loop acts by itself (class A settings only).", style="dim")
     view = LiveView(session.started_s)
     try:
-        _tell(session, view, console, minutes * 60, speed, asks)
+        told = _tell(session, view, console, minutes * 60, speed, asks)
     except KeyboardInterrupt:
+        told = False
+    if not told:
         session.stop()
         console.print("Stopped; what was not yet proved is undone.")
     session.finish()
     console.print(view.ending(session.episodes()))
 
 
-def _tell(session: Session, view: LiveView, console: Console, length_s: float, speed: float, asks: bool) -> None:
+def _tell(session: Session, view: LiveView, console: Console, length_s: float, speed: float, asks: bool) -> bool:
+    """Let the story happen, stopping for questions; False when the person had enough of it."""
     while session.elapsed_s < length_s:
-        with Live(console=console, refresh_per_second=8, transient=True) as live:
-            while session.elapsed_s < length_s and not (asks and session.pending()):
+        with Live(console=console, refresh_per_second=8, transient=True) as live, interruption() as stop:
+            while session.elapsed_s < length_s and not stop.asked and not (asks and session.pending()):
                 started, before_s = time.monotonic(), session.elapsed_s
                 view.add(session.cycle(), session.elapsed_s)
                 live.update(view.render(), refresh=True)
                 time.sleep(max(0.0, (session.elapsed_s - before_s) / speed - (time.monotonic() - started)))
         console.print(view.render())
+        if stop.asked:
+            return False
         for pending in session.pending() if asks else ():
             session.decide(pending.id, ask(console, pending))
+    return True

@@ -3,13 +3,20 @@
 from rich.console import Console
 from rich.prompt import Prompt
 
-from agent.account import forecast_text
 from agent.session import Pending
+from harness.action import Forecast, Trust
 from harness.approval import Approve, Decision, Edit, Reject
 from stack.catalogue import in_words, setting_named
 from stack.setting import Value
 
 WHO = "operator"
+FIGURES = (
+    ("slo_share", "requests inside the SLO", 100.0, "{:.0f} %"),
+    ("finished_per_s", "finished", 1.0, "{:.0f} per s"),
+    ("e2e_p99_s", "P99 of whole requests", 1.0, "{:.1f} s"),
+    ("ttft_p99_s", "P99 to first token", 1.0, "{:.1f} s"),
+)
+"""Name of the effect, what people call it, factor and format."""
 
 
 def ask(console: Console, pending: Pending) -> Decision:
@@ -18,7 +25,7 @@ def ask(console: Console, pending: Pending) -> Decision:
     change = f"{action.setting} on {action.target}: {in_words(action.before)} -> {in_words(action.after)}"
     console.print(f"\nProposal {pending.id}: {change}", style="bold", markup=False)
     console.print(action.reason, markup=False)
-    console.print(forecast_text(action.forecast).capitalize(), style="dim", markup=False)
+    console.print(predicted(action.forecast), style="dim", markup=False)
     while True:
         answer = Prompt.ask("[b]a[/b]pprove, [b]e[/b]dit or [b]r[/b]eject", console=console, choices=["a", "e", "r"])
         if answer == "a":
@@ -28,6 +35,19 @@ def ask(console: Console, pending: Pending) -> Decision:
         value = _value(console, action.setting)
         if value is not None:
             return Edit(by=WHO, after=value)
+
+
+def predicted(forecast: Forecast | None) -> str:
+    """What the change is predicted to do, in the figures people judge by."""
+    if forecast is None:
+        return "No forecast is possible now."
+    told = [
+        f"{label} {form.format(factor * effect.before)} -> {form.format(factor * effect.after)}"
+        for name, label, factor, form in FIGURES
+        if (effect := forecast.effects.get(name)) is not None
+    ]
+    doubt = f" Not to be relied on: {forecast.note}." if forecast.trust is Trust.DOUBTED else ""
+    return f"Predicted for the next {forecast.horizon_s:g} s: {', '.join(told)}.{doubt}"
 
 
 def _value(console: Console, name: str) -> Value | None:

@@ -15,6 +15,7 @@ from harness.journal.record import ENDED
 from harness.mode import Mode
 from stack.errors import InputError
 from ui.episode import episode_json, episode_text
+from ui.interruption import Interruption, interruption
 from ui.report import Json, plain
 from ui.sightings import Sightings
 
@@ -62,27 +63,28 @@ def run(
             session = recorded_session(settings, Path(stack))
         else:
             raise InputError(f"--stack: expected sim or an incident folder, found {stack!r}")
-    seen, interrupted = Sightings(), False
-    try:
-        _cycle_until_end(session, minutes, console, seen)
-    except KeyboardInterrupt:
-        interrupted = True
-        session.stop()
-    session.finish()
+    seen = Sightings()
+    with interruption() as interrupted:
+        _cycle_until_end(session, minutes, console, seen, interrupted)
+        if interrupted.asked:
+            session.stop()
+        session.finish()
     _report(session, seen, console)
     if json_out is not None:
         _write(json_out, _result(session, seen, seed))
-    if interrupted:
+    if interrupted.asked:
         console.print("Interrupted: what was not yet proved has been undone.")
         raise typer.Exit(INTERRUPTED)
 
 
-def _cycle_until_end(session: Session, minutes: float, console: Console, seen: Sightings) -> None:
+def _cycle_until_end(
+    session: Session, minutes: float, console: Console, seen: Sightings, interrupted: Interruption
+) -> None:
     share = TextColumn("{task.percentage:.0f} %")
     columns = (TextColumn("{task.description}"), BarColumn(), share, TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("observing", total=minutes * 60)
-        while session.elapsed_s < minutes * 60:
+        while session.elapsed_s < minutes * 60 and not interrupted.asked:
             report = session.cycle()
             seen.add(report, session.elapsed_s)
             progress.update(task, completed=session.elapsed_s, description=report.stage)

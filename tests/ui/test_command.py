@@ -1,10 +1,14 @@
 """The command line as a user meets it: one process a case."""
 
 import json
+import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import httpx
@@ -97,6 +101,42 @@ def test_run_writes_the_same_result_for_the_same_seed(tmp_path):
     assert report["metrics"]["slo_share"] > 0.95
 
 
+def test_a_run_tells_what_it_saw_and_what_it_would_have_done(tmp_path):
+    options = ["--load", "0.6", "--fault", "slow_replica@240", "--minutes", "11", "--mode", "shadow", "--seed", "1"]
+    result = flashvector("run", *options, "--json", str(tmp_path / "out.json"))
+    assert result.returncode == 0, result.stderr
+    report = json.loads((tmp_path / "out.json").read_text())
+    assert report["episodes"] == []
+    assert {one["state"] for one in report["proposals"]} == {"shadowed"}
+    assert report["proposals"][0]["layer"] == "routing"
+    assert "slow_replica" in {one["cause"] for one in report["seen"]}
+    assert "slow_replica" in result.stderr and "decided in shadow" in result.stderr
+
+
+def test_interrupting_a_run_undoes_reports_and_exits_with_130(tmp_path):
+    out = tmp_path / "out.json"
+    options = ["--load", "0.6", "--fault", "slow_replica@240", "--minutes", "1400", "--json", str(out)]
+    store = tmp_path / "store.db"
+    with subprocess.Popen([*COMMAND, "run", *options, "--store", str(store)], stderr=subprocess.PIPE) as run:
+        try:
+            wait_until(lambda: states(store))
+            run.send_signal(signal.SIGINT)
+            _, told = run.communicate(timeout=60)
+        finally:
+            run.kill()
+    assert run.returncode == 130
+    assert b"undone" in told and b"Traceback" not in told
+    assert not states(store) & {"approved", "armed", "applied", "settling", "probation", "rolling_back"}
+    assert json.loads(out.read_text())["episodes"]
+
+
+@pytest.mark.parametrize("place", ["/proc/y", "."])
+def test_an_unwritable_place_for_the_result_is_said_before_the_run(place, tmp_path):
+    result = flashvector("run", "--minutes", "600", "--json", place, cwd=tmp_path)
+    assert result.returncode == 2
+    assert place in result.stderr and "cannot be written" in result.stderr
+
+
 def test_doctor_says_what_works(tmp_path):
     result = flashvector("doctor", "--json", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
@@ -129,6 +169,25 @@ def test_the_simulated_stack_answers_over_http_and_can_be_diagnosed(tmp_path):
     report = json.loads(result.stdout)
     assert report["fleet"]["arrived_requests"] > 0
     assert report["findings"][0]["cause"] == "slow_replica"
+
+
+def states(store: Path) -> set[str]:
+    """States of the journal's actions; none before its tables exist."""
+    if not store.exists():
+        return set()
+    with closing(sqlite3.connect(f"file:{store}?mode=ro", uri=True, timeout=30)) as journal:
+        try:
+            return {state for (state,) in journal.execute("SELECT state FROM action")}
+        except sqlite3.OperationalError:
+            return set()
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    for _ in range(1200):
+        if condition():
+            return
+        time.sleep(0.1)
+    raise AssertionError("it did not happen within two minutes")
 
 
 def wait_for(url: str) -> None:
