@@ -7,6 +7,7 @@ from agent.environment import environment_of
 from agent.persistence import Persistence
 from agent.planner import PlanContext
 from harness.action import Action
+from harness.baseline import Baseline
 from harness.diagnosis import Diagnosis
 from harness.execution import Executor
 from harness.forecast.forecaster import Forecaster
@@ -40,6 +41,7 @@ class Desk:
     journal: Journal
     executor: Executor
     forecaster: Forecaster
+    baseline: Baseline
     memory: Memory
     policy: Policy
     mode: Mode
@@ -62,7 +64,13 @@ class Desk:
             enabled=self.policy.enabled,
             recall=lambda cause: self._recall(snapshot, cause),
             forecast=lambda action: self.forecaster.forecast(action, snapshot),
+            usual_token_time_s=self.baseline.usual_token_time_s(snapshot),
         )
+
+    def observe(self, snapshot: Snapshot) -> None:
+        """Learn what the load is and what is usual."""
+        self.forecaster.observe(snapshot)
+        self.baseline.observe(snapshot)
 
     def check(
         self, action: Action, snapshot: Snapshot, mode: Mode | None = None, history: History | None = None

@@ -20,7 +20,7 @@ class Nodes:
     def observe(self, state: CycleState) -> CycleState:
         """Read the stack; what can't be read is said, not guessed."""
         snapshot, blind = self.desk.look()
-        self.desk.forecaster.observe(snapshot)
+        self.desk.observe(snapshot)
         return {"snapshot": snapshot, "blind": blind}
 
     def diagnose(self, state: CycleState) -> CycleState:

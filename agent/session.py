@@ -169,7 +169,7 @@ class Session:
 
     def _chat_context(self, by: str) -> ChatContext:
         snapshot, _ = self._desk.look()
-        self._desk.forecaster.observe(snapshot)
+        self._desk.observe(snapshot)
         diagnosis = diagnose(snapshot, self._desk.skills(snapshot))
         return ChatContext(
             planning=self._desk.planning(snapshot, diagnosis, self._persistence),

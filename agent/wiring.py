@@ -13,6 +13,7 @@ from agent.session import Score, Session
 from agent.settings import Settings
 from agent.simulated_run import SimulatedRun
 from agent.usage import Limits
+from harness.baseline import Baseline
 from harness.execution import Executor
 from harness.forecast.forecaster import Forecaster
 from harness.journal.journal import Journal
@@ -111,6 +112,7 @@ def _desk(
         journal=journal,
         executor=Executor(control, journal, policy, clock, reader, window_s=window_s, simulated=simulated),
         forecaster=Forecaster(policy.slo),
+        baseline=Baseline(),
         memory=Memory(store),
         policy=policy,
         mode=settings.mode,

@@ -20,6 +20,8 @@ MOSTLY_DECODE = 2.0
 PREFILL_RULES = 12.0
 """Prompt tokens per answer token above which a step's length is its prompts' length."""
 SLOWED_RATIO = 1.4
+UNUSUAL_RATIO = 1.3
+"""Of the usual at the same work, on every replica; minute means of a healthy fleet stay within a fifth of it."""
 STEADY_RATIO = 1.1
 """Load counts as unchanged while arrivals, prompt tokens and answer tokens differ by at most a tenth between halves."""
 ENOUGH_TOKENS = 2000.0
@@ -73,28 +75,36 @@ def _slow_tokens(replica: Replica, ctx: SkillContext) -> Finding | None:
 
 
 def _slowed(ctx: SkillContext) -> Finding | None:
-    """Every replica's token time rose within the window while the work stayed the same."""
+    """Every replica's token time rose, within the window or against the usual, while the work stayed the same."""
     replicas = [r for r in replicas_of(ctx.snapshot) if r.amount(Signal.GENERATION_TOKENS) >= ENOUGH_TOKENS]
     if not replicas or any(pressure_of(replica).seen or _mostly_prefill(replica) for replica in replicas):
         return None
     ratios = [_late_over_early(replica.fact(Signal.ITL_MEAN_S)) for replica in replicas]
     known = [ratio for ratio in ratios if ratio is not None]
-    if len(known) < len(replicas) or min(known) < SLOWED_RATIO or not _steady(Replica(ctx.snapshot)):
+    fleet = Replica(ctx.snapshot)
+    if len(known) == len(replicas) and min(known) >= SLOWED_RATIO and _steady(fleet):
+        return _slowdown(ctx, median(known), f"within the window on all {len(known)} replicas")
+    usual_s, now_s = ctx.usual_token_time_s, fleet.value(Signal.ITL_MEAN_S)
+    times = [replica.amount(Signal.ITL_MEAN_S) for replica in replicas]
+    if not usual_s or not now_s or min(times) < UNUSUAL_RATIO * usual_s:
         return None
-    pace = token_time(Replica(ctx.snapshot), ctx.slo)
-    ratio = median(known)
+    return _slowdown(ctx, now_s / usual_s, f"against the usual {usual_s * 1000:.1f} ms on all {len(times)} replicas")
+
+
+def _slowdown(ctx: SkillContext, ratio: float, where: str) -> Finding:
+    pace, known = token_time(Replica(ctx.snapshot), ctx.slo), replicas_of(ctx.snapshot)
     return Finding(
         layer=Layer.EXTERNAL,
         cause="fleet_slowdown",
         claim=(
-            f"Token time rose {ratio:.1f} times within the window on all {len(known)} replicas while arrivals and "
-            "tokens stayed the same: the hardware or the host became slower, not the load heavier."
+            f"Token time rose {ratio:.1f} times {where} while arrivals and prompt tokens are the same: the hardware or "
+            "the host became slower, not the load heavier."
         ),
         severity=max(0.4, 0.0 if pace is None else pace.severity),
         confidence=0.7 if len(known) > 1 else 0.5,
         tunable=False,
         target=FLEET,
-        evidence={"token_time_late_over_early": ratio, **({} if pace is None else pace.evidence)},
+        evidence={"token_time_ratio": ratio, **({} if pace is None else pace.evidence)},
         advice=HARDWARE,
     )
 

@@ -73,6 +73,7 @@ class SkillContext:
     Attributes:
         slo: what users were promised.
         enabled: names of the settings that may be changed.
+        usual_token_time_s: fleet's mean time between tokens at this work and these settings; None when not known.
     """
 
     snapshot: Snapshot
@@ -80,6 +81,7 @@ class SkillContext:
     enabled: frozenset[str] = frozenset()
     recall: Recall = no_episodes
     forecast: ForecastOf = no_forecast
+    usual_token_time_s: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -76,6 +76,15 @@ def test_a_slow_replica_gets_less_traffic_on_proof():
     assert all(record.outcome.ending in (Ending.KEPT, Ending.ROLLED_BACK) for record in talk.episodes())
 
 
+def test_hardware_that_became_slower_is_told_as_not_tunable_for_as_long_as_it_lasts():
+    talk = session(Mode.AUTO, faults=["gpu_throttling@900"], minutes=40.0, load=0.6)
+    reports = live(talk, 30)
+    assert talk.finish() == ()
+    first = reports[-1].diagnosis.problems[0]
+    assert (first.cause, first.tunable) == ("fleet_slowdown", False)
+    assert "not tunable" in reports[-1].plan.reason and "GPU clocks" in first.advice
+
+
 @skill(effect="propose", layer=Layer.BATCHING, setting="running_request_cap")
 def starve_the_batch(ctx: SkillContext, cap: Annotated[int, Field(ge=1, le=8)]) -> Action:
     """Propose a cap that is far too small, to see it undone.
