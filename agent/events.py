@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from harness.action import Action
-from harness.diagnosis import Diagnosis
 from harness.verdict import Verdict
 
 
@@ -52,11 +51,4 @@ class Degraded:
     reason: str
 
 
-@dataclass(frozen=True)
-class Diagnosed:
-    """A cycle came to a diagnosis."""
-
-    diagnosis: Diagnosis
-
-
-Event: TypeAlias = Speaker | SkillCalled | AnswerText | Proposed | Degraded | Diagnosed
+Event: TypeAlias = Speaker | SkillCalled | AnswerText | Proposed | Degraded

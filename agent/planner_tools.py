@@ -18,7 +18,6 @@ from stack.errors import InputError
 
 NOT_TUNABLE = "not_tunable"
 NO_CHANGE = "no_change"
-SEARCH_VALUES = "search_values"
 
 Number = Annotated[int, Field(ge=1, description="Number of the problem in the diagnosis, from 1.")]
 Reason = Annotated[str, Field(max_length=500, description="Why, in one sentence with the numbers that decided it.")]

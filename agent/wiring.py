@@ -25,8 +25,7 @@ from stack.catalogue import SETTINGS
 from stack.clock import Clock
 from stack.control import StackControl
 from stack.reader import StackReader
-from stack.recorded import RecordedControl, RecordedStack, ReplayClock
-from stack.recording import read_recording
+from stack.recorded import replay_of
 from stack.simulator.fleet import FleetSpec
 
 NO_LLM = "search, no LLM configured"
@@ -84,12 +83,9 @@ def recorded_session(settings: Settings, folder: Path) -> Session:
     Raises:
         InputError: the folder is no usable recording.
     """
-    recording = read_recording(folder)
-    start_s = min(time_s for reading in recording.readings if (time_s := reading.time_s) is not None)
-    clock = ReplayClock(start_s)
-    control = RecordedControl(recording.settings, clock)
+    replay = replay_of(folder, at_start=True)
     shadow = settings.model_copy(update={"mode": Mode.SHADOW})
-    desk = _desk(shadow, settings.policy(), RecordedStack(recording, clock), control, clock, simulated=False)
+    desk = _desk(shadow, settings.policy(), replay.reader, replay.control, replay.clock, simulated=False)
     return _session(shadow, desk)
 
 

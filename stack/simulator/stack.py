@@ -38,10 +38,6 @@ class SimulatedReader:
             settings=self._settings(),
         )
 
-    def latest(self) -> list[Reading]:
-        """The newest scrape."""
-        return list(self._scrapes[-1][1]) if self._scrapes else []
-
     def _take(self, time_s: float, scrape: list[Reading]) -> None:
         self._scrapes.append((time_s, scrape))
 
