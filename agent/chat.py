@@ -77,8 +77,7 @@ class Chat:
 
 
 def _propose(action: Action, context: ChatContext) -> Iterator[Event]:
-    forecast = context.planning.forecast(action)
-    told = replace(action, forecast=forecast)
+    told = action.with_forecast(context.planning.forecast(action))
     proposed = context.propose(told)
     yield proposed
     yield AnswerText(f"\n{forecast_text(told.forecast)}.\n{proposal_text(proposed)}")

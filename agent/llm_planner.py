@@ -90,7 +90,6 @@ class LlmPlanner:
         finding = next((f for f in named if f.target == action.target), named[0] if named else None)
         told = replace(
             action,
-            forecast=context.forecast(action),
             reason=action.cause if finding is None else finding.claim,
             comment=quoted(f"{action.reason} {dialogue.text}".strip(), 500),
         )

@@ -71,11 +71,10 @@ def _problems(context: ChatContext) -> str:
 
 def _latency(context: ChatContext) -> str:
     snapshot, slo = context.planning.skills.snapshot, context.planning.skills.slo
-    prompt = snapshot.value(Signal.PROMPT_TOKENS_MEAN) or 0.0
-    limits = {"TTFT": slo.ttft_limit_s(prompt), "token time (mean)": slo.itl_s, "whole requests": slo.e2e_p99_s}
+    limits = slo.limits_s(snapshot.value(Signal.PROMPT_TOKENS_MEAN) or 0.0)
     parts = []
     for name, signal in _LATENCIES.items():
-        value, limit = snapshot.value(signal), limits[name]
+        value, limit = snapshot.value(signal), limits[signal]
         if value is not None:
             share = "" if limit is None else f" of {limit:.3g} s promised ({'above' if value > limit else 'within'})"
             parts.append(f"{name} {value:.3g} s{share}")
@@ -114,15 +113,15 @@ def _what_if(wish: WhatIf, context: ChatContext) -> Iterator[Event]:
     except InputError as error:
         yield AnswerText(f"That cannot be tried: {error}. {_where(wish, context)}".rstrip())
         return
-    forecast = context.planning.forecast(action)
-    action = action if forecast is None else action.with_forecast(forecast)
+    action = action.with_forecast(context.planning.forecast(action))
+    effect = f"{action_text(action)}; {forecast_text(action.forecast)}."
     if wish.wanted:
         proposed = context.propose(action)
         yield proposed
-        yield AnswerText(f"{action_text(action)}; {forecast_text(forecast)}.\n{proposal_text(proposed)}")
+        yield AnswerText(f"{effect}\n{proposal_text(proposed)}")
         return
     verdict = context.planning.check(action)
-    yield AnswerText(f"{action_text(action)}; {forecast_text(forecast)}.\n{verdict_text(verdict)} Nothing was changed.")
+    yield AnswerText(f"{effect}\n{verdict_text(verdict)} Nothing was changed.")
 
 
 def _where(wish: WhatIf, context: ChatContext) -> str:

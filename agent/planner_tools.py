@@ -66,14 +66,14 @@ def planner_tools(context: PlanContext, considered: list[Considered]) -> dict[st
 
 
 def gated(tool: BaseTool, context: PlanContext) -> BaseTool:
-    """The same tool, except that a proposal which the gate denies now is refused with the rule that denies it."""
+    """The same tool, but its proposal carries a forecast, and is refused when the gate denies it now."""
 
     def call(**arguments: object) -> tuple[str, object]:
         answer = tool.invoke({"type": "tool_call", "id": tool.name, "name": tool.name, "args": arguments})
         action = answer.artifact
         if not isinstance(action, Action):
             raise InputError(str(answer.content))
-        action = action.with_forecast(forecast) if (forecast := context.forecast(action)) is not None else action
+        action = action.with_forecast(context.forecast(action))
         verdict = context.check(action)
         if verdict.ruling is Ruling.DENY:
             raise InputError(f"the gate denies it: {verdict.hits[0].rule}: {verdict.hits[0].detail}")

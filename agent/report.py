@@ -7,7 +7,7 @@ from agent.account import HEADLINE, action_text, record_text
 from agent.planner import Plan
 from agent.state import CycleState
 from harness.diagnosis import Diagnosis
-from harness.journal.journal import Event, Journal
+from harness.journal.journal import Journal
 from harness.journal.record import IN_FLIGHT, Record, State
 from harness.verdict import Verdict
 from stack.snapshot import Signal, Snapshot
@@ -25,7 +25,6 @@ class CycleReport:
         verdict: the gate's ruling on the plan's action.
         proposal: the row made of it.
         changed: open changes, and those that ended in this cycle, as they are now.
-        events: lines the journal gained in this cycle.
         stage: where the loop stands, in one or two words.
     """
 
@@ -37,7 +36,6 @@ class CycleReport:
     verdict: Verdict | None
     proposal: Record | None
     changed: tuple[Record, ...]
-    events: tuple[Event, ...]
     stage: str
 
     @property
@@ -66,11 +64,10 @@ class CycleReport:
         return self.plan.degraded or self.plan.reason if self.plan is not None else self.stage
 
 
-def report_of(number: int, state: CycleState, journal: Journal, seen: int) -> CycleReport:
-    """The report of the cycle that ended in `state`; `seen` is how many lines the journal had before it."""
+def report_of(number: int, state: CycleState, journal: Journal) -> CycleReport:
+    """The report of the cycle that ended in `state`."""
     touched = {record.id for record in (*state.get("executed", ()), *state["verified"])}
-    records = [record for record in journal.records() if record.is_open or record.id in touched]
-    changed = tuple(records)
+    changed = tuple(record for record in journal.records() if record.is_open or record.id in touched)
     proposal = state.get("proposal")
     return CycleReport(
         number=number,
@@ -81,7 +78,6 @@ def report_of(number: int, state: CycleState, journal: Journal, seen: int) -> Cy
         verdict=state.get("verdict"),
         proposal=None if proposal is None else journal.record(proposal.id),
         changed=changed,
-        events=journal.events()[seen:],
         stage=_stage(state, changed, journal),
     )
 

@@ -93,8 +93,7 @@ def _try(action: Action, finding: Finding, context: PlanContext) -> Considered:
     refusal = _refusal(action, context)
     if refusal:
         return Considered(action, False, refusal)
-    forecast = context.forecast(action)
-    action = action if forecast is None else action.with_forecast(forecast)
+    action = action.with_forecast(context.forecast(action))
     verdict = context.check(action)
     if verdict.ruling is Ruling.DENY:
         return Considered(action, False, f"gate, {verdict.hits[0].rule}: {verdict.hits[0].detail}")

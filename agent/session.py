@@ -1,7 +1,7 @@
 """The one door for user interfaces and evals: cycles, questions, decisions, stop."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
 from typing import TypeAlias
@@ -120,8 +120,8 @@ class Session:
         journal, now_s = self._desk.journal, self._desk.clock.now_s()
         if not isinstance(decision, Edit):
             return journal.decide(approval_id, decision, now_s=now_s)
-        action = replace(journal.record(approval_id).action, after=decision.after, forecast=None)
-        verdict = self._desk.check(action, self._desk.look()[0], Mode.APPROVE)
+        edited = decision.of(journal.record(approval_id).action)
+        verdict = self._desk.check(edited, self._desk.look()[0], Mode.APPROVE)
         return journal.edit(approval_id, decision, verdict, now_s=now_s, expiry_s=self._desk.policy.approval_expiry_s)
 
     def propose(self, action: Action) -> Proposed:
@@ -157,7 +157,6 @@ class Session:
         return {} if self._score is None else self._score()
 
     def _turn(self, number: int, *, planning: bool) -> CycleReport:
-        seen = len(self._desk.journal.events())
         start: CycleState = {
             "key": f"{self._name}-{number}",
             "persistence": self._persistence,
@@ -165,7 +164,7 @@ class Session:
         }
         end = run_cycle(self._graph, start)
         self._persistence = end["persistence"]
-        return report_of(number, end, self._desk.journal, seen)
+        return report_of(number, end, self._desk.journal)
 
     def _chat_context(self, by: str) -> ChatContext:
         snapshot, _ = self._desk.look()

@@ -83,6 +83,6 @@ class Action:
         """What the change does for certain, by the catalogue."""
         return self.declaration.effects(self.before, self.after)
 
-    def with_forecast(self, forecast: Forecast) -> "Action":
-        """The same action with its predicted effect."""
+    def with_forecast(self, forecast: Forecast | None) -> "Action":
+        """The same action with its predicted effect, or without one when none could be made."""
         return replace(self, forecast=forecast)

@@ -1,8 +1,9 @@
 """What a person may answer to a proposed action."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from harness.action import Action
 from stack.setting import Value
 
 
@@ -19,6 +20,10 @@ class Edit:
 
     by: str
     after: Value
+
+    def of(self, proposed: Action) -> Action:
+        """The change that replaces `proposed`; its forecast was for another value."""
+        return replace(proposed, after=self.after, requested_by=self.by, forecast=None)
 
 
 @dataclass(frozen=True)

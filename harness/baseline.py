@@ -34,7 +34,7 @@ class Baseline:
         point = _point(snapshot)
         if point is None or snapshot.window_s is None:
             return
-        if self._points and point.time_s - snapshot.window_s < self._points[-1].time_s - 1e-6:
+        if self._points and snapshot.begins_before(self._points[-1].time_s):
             return
         self._points.append(point)
         while point.time_s - self._points[0].time_s > KEPT_S:

@@ -1,6 +1,9 @@
 """What operators promise their users: the limits that decide whether a request was good."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from stack.snapshot import Signal
 
 
 @dataclass(frozen=True)
@@ -22,3 +25,11 @@ class Slo:
     def ttft_limit_s(self, prompt_tokens: float) -> float:
         """TTFT limit of a request with `prompt_tokens` of prompt."""
         return self.ttft_s + self.ttft_s_per_prompt_token * prompt_tokens
+
+    def limits_s(self, prompt_tokens: float) -> Mapping[Signal, float | None]:
+        """Limit on each promised latency for prompts of this length; on token times the promise is on the mean."""
+        return {
+            Signal.E2E_P99_S: self.e2e_p99_s,
+            Signal.TTFT_P99_S: self.ttft_limit_s(prompt_tokens),
+            Signal.ITL_MEAN_S: self.itl_s,
+        }

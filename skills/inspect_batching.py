@@ -86,7 +86,7 @@ def _bound_in_bursts(replica: Replica, promised: Promised | None) -> bool:
     running, queue_s = replica.fact(Signal.RUNNING), replica.value(Signal.QUEUE_P95_S)
     if running is None or running.peak is None or replica.slots is None or promised is None or queue_s is None:
         return False
-    reached = running.peak >= min(AT_CAP_RATIO * replica.slots, max(1.0, replica.slots - 1.0))
+    reached = _fills(running.peak, replica.slots)
     peak = replica.kv_peak_ratio
     free = peak is not None and peak < FULL_RATIO
     return reached and free and promised.ratio >= 1 and queue_s >= QUEUE_PART * promised.measured_s
@@ -98,13 +98,17 @@ def _at_cap(replica: Replica, waiting: float) -> bool:
     if running is None or running.value < 1:
         return False
     if replica.slots is not None:
-        return running.value >= min(AT_CAP_RATIO * replica.slots, max(1.0, replica.slots - 1.0))
+        return _fills(running.value, replica.slots)
     if running.start is None:
         return False
     flat = min(running.value, running.start) >= PLATEAU_RATIO * max(running.peak or 0.0, running.value, running.start)
     queue = replica.fact(Signal.WAITING)
     stood = queue is not None and (queue.start or 0.0) > 0
     return flat and (stood or waiting >= running.value / 4)
+
+
+def _fills(running: float, slots: float) -> bool:
+    return running >= min(AT_CAP_RATIO * slots, max(1.0, slots - 1.0))
 
 
 def _severity(waiting: float, running: float, ttft_ratio: float | None) -> float:

@@ -132,6 +132,12 @@ class Snapshot:
     warnings: tuple[str, ...] = ()
     prefixes: Mapping[str, tuple[tuple[str, int, int], ...]] = field(default_factory=dict)
 
+    def begins_before(self, time_s: float) -> bool:
+        """Whether its window is known and begins before `time_s`, rounding aside."""
+        if self.time_s is None or self.window_s is None:
+            return False
+        return self.time_s - self.window_s < time_s - 1e-6
+
     def value(self, signal: Signal, target: str = FLEET) -> float | None:
         """The value of `signal` on a replica or the fleet, or None when it was not measured."""
         fact = self.fact(signal, target)

@@ -54,7 +54,7 @@ class Forecaster:
     def observe(self, snapshot: Snapshot) -> None:
         """Learn from a snapshot; those that overlap the last one are passed over."""
         last = self._recent[-1] if self._recent else None
-        if last is None or _separate(last, snapshot):
+        if last is None or last.time_s is None or not snapshot.begins_before(last.time_s):
             self._recent.append(snapshot)
 
     def forecast(self, action: Action, snapshot: Snapshot) -> Forecast | None:
@@ -164,9 +164,3 @@ def _predicted(values: Sequence[tuple[float, float]], ceiling: float) -> Predict
     moves = [a - b for b, a in values]
     spread = WIDENING * (max(moves) - min(moves)) / 2
     return Predicted(before, after, max(0.0, after - spread), min(ceiling, after + spread))
-
-
-def _separate(last: Snapshot, snapshot: Snapshot) -> bool:
-    if last.time_s is None or snapshot.time_s is None or snapshot.window_s is None:
-        return True
-    return snapshot.time_s - snapshot.window_s >= last.time_s - 1e-6

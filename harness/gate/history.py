@@ -36,9 +36,7 @@ class Past:
     @property
     def direction(self) -> int:
         """Sign of the move; 0 for a choice."""
-        if isinstance(self.before, str) or isinstance(self.after, str):
-            return 0
-        return (self.after > self.before) - (self.after < self.before)
+        return direction(self.before, self.after)
 
     @property
     def moved(self) -> bool:
@@ -77,3 +75,10 @@ class History:
         moves = [p for p in self.on(setting, target) if p.moved and p.direction]
         pairs = pairwise(moves)
         return tuple(late.written_s for early, late in pairs if early.direction == -late.direction)
+
+
+def direction(before: Value, after: Value) -> int:
+    """Sign of a move between two values; 0 for a choice."""
+    if isinstance(before, str) or isinstance(after, str):
+        return 0
+    return (after > before) - (after < before)

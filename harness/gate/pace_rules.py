@@ -1,7 +1,7 @@
 """Rules about pace: one change at a time, no flapping, and less authority after failures."""
 
 from harness.gate.case import Answer, Case, allow, ask, deny
-from harness.gate.history import HOUR_S, Past
+from harness.gate.history import HOUR_S, Past, direction
 from stack.setting import SettingClass
 
 
@@ -50,11 +50,11 @@ def reversal(case: Case) -> Answer:
         return deny(f"{name} on {target} reversed {len(recent)} times, left alone for {pace.reversal_freeze_s:g} s")
     if case.protective:
         return allow("a protective change may reverse")
-    direction = _direction(case)
+    wanted = direction(case.action.before, case.action.after)
     against = [
         p
         for p in case.history.on(name, target)
-        if p.moved and p.direction * direction < 0 and case.now_s - p.written_s < pace.reversal_s
+        if p.moved and p.direction * wanted < 0 and case.now_s - p.written_s < pace.reversal_s
     ]
     if against:
         ago_s = case.now_s - against[-1].written_s
@@ -80,10 +80,3 @@ def trip(case: Case) -> Answer:
 
 def _since_s(case: Case, past: tuple[Past, ...]) -> float | None:
     return min((case.now_s - p.touched_s for p in past), default=None)
-
-
-def _direction(case: Case) -> int:
-    before, after = case.action.before, case.action.after
-    if isinstance(before, str) or isinstance(after, str):
-        return 0
-    return (after > before) - (after < before)

@@ -117,17 +117,13 @@ def _device_words(case: Case) -> str:
 
 
 def _near_slo(case: Case) -> str | None:
-    """Which promised latency is above its share of the SLO, in words; on token times the promise is on the mean.
+    """Which promised latency is above its share of the SLO, in words.
 
     Raises:
         MissingInputError: no P99 was measured, so nobody can say.
     """
     slo, share = case.policy.slo, case.policy.latency.slo_max_ratio
-    limits = {
-        Signal.E2E_P99_S: slo.e2e_p99_s,
-        Signal.TTFT_P99_S: slo.ttft_limit_s(case.known(Signal.PROMPT_TOKENS_MEAN) or 0.0),
-        Signal.ITL_MEAN_S: slo.itl_s,
-    }
+    limits = slo.limits_s(case.known(Signal.PROMPT_TOKENS_MEAN) or 0.0)
     measured = {signal: case.known(signal, FLEET) for signal in limits}
     if measured[Signal.TTFT_P99_S] is None and measured[Signal.E2E_P99_S] is None:
         raise MissingInputError("neither TTFT nor end-to-end P99 was measured")

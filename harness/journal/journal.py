@@ -1,7 +1,7 @@
 """The journal: what was decided and done. It, and nothing else, is the truth about effects."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -109,7 +109,7 @@ class Journal:
             TransitionError: the proposal does not wait for a decision any more.
         """
         self.expire(now_s=now_s)
-        action = replace(self.record(action_id).action, after=decision.after, requested_by=decision.by, forecast=None)
+        action = decision.of(self.record(action_id).action)
         state = State.DENIED if verdict.ruling is Ruling.DENY else State.APPROVED
         with self._store.begin() as connection:
             edited = self._insert(connection, action, verdict, now_s, expiry_s, None)

@@ -41,17 +41,10 @@ class _Found:
     def better(self) -> bool:
         return self.harm.high < 0
 
-    @property
-    def plain_harm(self) -> float:
-        """The plain difference of the means, with worse counted positive."""
-        return (self.after - self.before) * (1 if self.metric.lower_is_better else -1)
-
     def harm_since(self, level: float) -> float:
         """The plain change from `level`, on the metric's own scale, with worse counted positive."""
-        if not self.metric.logarithmic:
-            return replace(self, before=level).plain_harm
         floor = self.metric.floor
-        rise = log(max(self.after, floor) / max(level, floor))
+        rise = log(max(self.after, floor) / max(level, floor)) if self.metric.logarithmic else self.after - level
         return rise if self.metric.lower_is_better else -rise
 
     def worse(self, margin: float) -> bool:
@@ -108,9 +101,7 @@ def verify(
     alpha = EARLY_ALPHA if early else 2 * plan.alpha_ratio / len(plan.looks_s)
     names = (*goal.metrics, "e2e_per_token_s") if early else (*goal.metrics, *LATENCY_GUARDS, *WORK_GUARDS)
     found = _found(comparison, names, alpha)
-    measured, reason = _early(found, comparison, plan) if early else _judged(found, goal, policy, comparison, steady)
-    if measured is Measured.WORSE and not steady and "less work" not in reason:
-        measured, reason = Measured.INCONCLUSIVE, f"waits were growing before the change already: {reason}"
+    measured, reason = _verdict(found, goal, policy, comparison, early, steady)
     if goal.shifted and not early and measured is Measured.INCONCLUSIVE:
         shift = _shifted(comparison, policy, alpha, breaks_s, steady)
         if shift is not None:
@@ -165,6 +156,21 @@ def _found(comparison: Comparison, names: Sequence[str], alpha: float) -> dict[s
     return found
 
 
+def _verdict(
+    found: Mapping[str, _Found], goal: Goal, policy: Policy, comparison: Comparison, early: bool, steady: bool
+) -> tuple[Measured, str]:
+    """Less work is worse whatever came before; later answers only where waits were not growing already."""
+    if early:
+        measured, reason = _early(found, comparison, policy.verification)
+    elif less := _less_work(found, goal, policy.verification):
+        return Measured.WORSE, less
+    else:
+        measured, reason = _judged(found, goal, policy, comparison, steady)
+    if measured is Measured.WORSE and not steady:
+        return Measured.INCONCLUSIVE, f"waits were growing before the change already: {reason}"
+    return measured, reason
+
+
 def _early(found: Mapping[str, _Found], comparison: Comparison, plan: VerificationPlan) -> tuple[Measured, str]:
     """Great harm, against all that was measured before and against the last minutes: trouble that began there stays."""
     for name in (*comparison.goal.metrics, "e2e_per_token_s"):
@@ -178,17 +184,21 @@ def _early(found: Mapping[str, _Found], comparison: Comparison, plan: Verificati
     return Measured.INCONCLUSIVE, "no sign of great harm yet"
 
 
-def _judged(
-    found: Mapping[str, _Found], goal: Goal, policy: Policy, comparison: Comparison, steady: bool
-) -> tuple[Measured, str]:
-    plan = policy.verification
+def _less_work(found: Mapping[str, _Found], goal: Goal, plan: VerificationPlan) -> str | None:
+    """How less work is done than before, in words; None when it is not. A goal that sheds says so beforehand."""
     for name in WORK_GUARDS:
         item = found.get(name)
         margin = plan.error_margin_ratio if name == "error_share" else plan.goodput_margin_ratio
         declared = goal.sheds and name == "served_share"
         # Work is counted, not modelled: what the load would explain must also be seen in the plain figures.
-        if item is not None and item.worse(margin) and item.plain_harm >= margin and not declared:
-            return Measured.WORSE, f"{item.words}: less work is done"
+        if item is not None and item.worse(margin) and item.harm_since(item.before) >= margin and not declared:
+            return f"{item.words}: less work is done"
+    return None
+
+
+def _judged(
+    found: Mapping[str, _Found], goal: Goal, policy: Policy, comparison: Comparison, steady: bool
+) -> tuple[Measured, str]:
     goals = [found[name] for name in goal.metrics if name in found]
     if not goals:
         return Measured.UNMEASURED, f"none of {', '.join(goal.metrics)} was measured on both sides"
