@@ -6,7 +6,7 @@ import numpy as np
 
 from stack.simulator.engine.layout import Floats, Tables
 from stack.simulator.fleet import FleetSpec
-from stack.simulator.step_times import PROFILES, tables_for
+from stack.simulator.step_times import tables_for
 from stack.snapshot import Fact, Signal, Snapshot
 
 SCALE_BOUNDS = (0.2, 8.0)
@@ -54,7 +54,7 @@ def _step_ms(fleet: FleetSpec, batch: float, context: float, prompt: float, pref
     Args:
         prefilled: prompt tokens computed per step on average; their cost is taken per token of a whole prompt.
     """
-    tables, host = tables_for(fleet.model, fleet.gpu, fleet.tensor_parallel), PROFILES[fleet.profile]
+    tables, host = tables_for(fleet.model, fleet.gpu, fleet.tensor_parallel), fleet.overhead
     decode = _line(tables.batches, tables.generation_ms, batch)
     attention = _plane(tables.batches, tables.contexts, tables.decode_attention_ms, batch, context)
     return decode + attention + host.step_ms + host.sequence_ms * batch + prefilled * _per_token(tables, batch, prompt)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,7 @@ from stack.simulator.fleet import FleetSpec
 from stack.simulator.generated import steady
 from stack.simulator.outcomes import CommonLimits, Limits
 from stack.simulator.simulation import Simulation
-from stack.simulator.traffic import Traffic
+from stack.simulator.traffic import PER_REQUEST, Traffic
 from stack.snapshot import FLEET
 
 GOOD_SHARE = 0.95
@@ -113,17 +114,6 @@ def _copy(traffic: Traffic, index: NDArray[np.int64], times: NDArray[np.float64]
 
 def _joined(traffic: Traffic, parts: list[Traffic], copies: int) -> Traffic:
     chains = np.concatenate([traffic.chains + copy * traffic.chunks for copy in range(copies)])
-    columns = {
-        name: np.concatenate([getattr(part, name) for part in parts])
-        for name in (
-            "arrival_s",
-            "prompt_tokens",
-            "output_tokens",
-            "is_batch",
-            "session",
-            "chain_start",
-            "chain_length",
-        )
-    }
+    columns: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in PER_REQUEST}
     order = np.argsort(columns["arrival_s"], kind="stable")
     return Traffic(**{name: values[order] for name, values in columns.items()}, chains=chains)

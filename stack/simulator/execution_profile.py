@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from stack.simulator.fleet import FleetSpec
 from stack.simulator.hardware import MODELS
-from stack.simulator.step_times import PROFILES
 
 EAGER_MS_PER_LAYER = 0.25
 """About a dozen kernel launches and their Python per layer that CUDA graphs save; an assumption, not measured here."""
@@ -29,7 +28,7 @@ class ProfileEffect:
 
 def effect_of(profile: str, fleet: FleetSpec) -> ProfileEffect:
     """The figures of `fleet`'s engines under the profile. Nothing speculates, so `no_speculation` is `default`."""
-    step_ms, blocks = PROFILES[fleet.profile].step_ms, fleet.blocks_per_replica
+    step_ms, blocks = fleet.overhead.step_ms, fleet.blocks_per_replica
     if profile == "eager":
         return ProfileEffect(step_ms + EAGER_MS_PER_LAYER * MODELS[fleet.model].layers, blocks, 1.0)
     if profile == "fp8_kv":

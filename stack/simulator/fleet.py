@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from stack.errors import InputError
 from stack.simulator.hardware import kv_blocks
-from stack.simulator.step_times import PROFILES
+from stack.simulator.step_times import PROFILES, HostOverhead
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,6 +15,7 @@ class FleetSpec:
         tensor_parallel: GPUs per replica.
         kv_blocks: KV blocks per replica; None derives them from memory and weights (see `hardware.kv_blocks`).
         profile: engine generation, for the host overhead.
+        host: the host overhead itself, if it was fitted; None takes the profile's.
         ttft_limit_s, ttft_limit_s_per_token: the limit that the gateway's deadline shedding refers to.
         batch_limit_s: the same for batch requests.
         router_scrape_s: how often the gateway reads the engines.
@@ -27,6 +28,7 @@ class FleetSpec:
     replicas: int = 4
     kv_blocks: int | None = None
     profile: str = "vllm-0.18"
+    host: HostOverhead | None = None
     ttft_limit_s: float = 1.0
     ttft_limit_s_per_token: float = 1e-4
     batch_limit_s: float = 240.0
@@ -41,6 +43,11 @@ class FleetSpec:
             raise InputError(f"no engine profile {self.profile!r}; there are {', '.join(PROFILES)}")
         if self.kv_blocks is not None and self.kv_blocks < 1:
             raise InputError(f"kv_blocks must be at least 1, not {self.kv_blocks}")
+
+    @property
+    def overhead(self) -> HostOverhead:
+        """Host time per step and request."""
+        return self.host or PROFILES[self.profile]
 
     @property
     def blocks_per_replica(self) -> int:

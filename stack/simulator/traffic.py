@@ -1,6 +1,7 @@
 """Traffic: who asks when, for how much; prompts share prefixes as chains of chunk ids."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +10,18 @@ from stack.errors import InputError
 
 CHUNK_TOKENS = 512
 """Tokens per prefix chunk, as in the public Mooncake trace."""
+UNSETTLED_S = 1e18
+"""Arrival of a request that waits for the end of another one."""
+PER_REQUEST = (
+    "arrival_s",
+    "prompt_tokens",
+    "output_tokens",
+    "is_batch",
+    "session",
+    "chain_start",
+    "chain_length",
+)
+"""Arrays of a `Traffic` with one entry per request."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,6 +35,9 @@ class Traffic:
         session: non-negative id that a gateway may hash, -1 for none.
         chain_start, chain_length: the request's part of `chains`.
         chains: chunk ids; a chunk's id stands for its tokens and all before them.
+        users: 0 for an open loop; otherwise how many users send one request after the other. Requests beyond the first
+            `users` then arrive when an earlier one has ended and the user has paused.
+        think_s: that pause before each request; empty for an open loop.
     """
 
     arrival_s: NDArray[np.float64]
@@ -32,12 +48,15 @@ class Traffic:
     chain_start: NDArray[np.int64]
     chain_length: NDArray[np.int64]
     chains: NDArray[np.int64]
+    users: int = 0
+    think_s: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
         """Check the arrays and freeze them."""
         _check(self)
-        for field in fields(self):
-            getattr(self, field.name).setflags(write=False)
+        for one in fields(self):
+            if one.name != "users":
+                getattr(self, one.name).setflags(write=False)
 
     def __len__(self) -> int:
         """Number of requests."""
@@ -45,8 +64,9 @@ class Traffic:
 
     @property
     def duration_s(self) -> float:
-        """Time of the last arrival."""
-        return float(self.arrival_s[-1]) if len(self) else 0.0
+        """Time of the last arrival that is settled."""
+        settled = self.arrival_s[: self.users or len(self)]
+        return float(settled[-1]) if len(settled) else 0.0
 
     @property
     def chunks(self) -> int:
@@ -61,8 +81,24 @@ class Traffic:
 
     def take(self, index: NDArray[np.int64], arrival_s: NDArray[np.float64]) -> "Traffic":
         """The requests at `index`, arriving at other, ascending times."""
-        own = ("prompt_tokens", "output_tokens", "is_batch", "session", "chain_start", "chain_length")
-        return replace(self, arrival_s=arrival_s, **{name: getattr(self, name)[index] for name in own})
+        own = {name: getattr(self, name)[index] for name in PER_REQUEST}
+        return replace(self, **{**own, "arrival_s": arrival_s})
+
+
+def closed_loop(
+    users: int, prompt_tokens: NDArray[np.int64], output_tokens: NDArray[np.int64], think_s: NDArray[np.float64]
+) -> Traffic:
+    """Requests of `users` users, each of whom sends the next one when the last has ended and a pause has passed.
+
+    Args:
+        think_s: the pause before each request, from the start for the first `users`.
+    """
+    n = len(prompt_tokens)
+    if not 1 <= users <= n:
+        raise InputError(f"a closed loop of {n} requests needs 1 to {n} users, not {users}")
+    arrival_s = np.full(n, UNSETTLED_S)
+    arrival_s[:users] = np.sort(think_s[:users])
+    return replace(plain(arrival_s, prompt_tokens, output_tokens), users=users, think_s=np.array(think_s))
 
 
 def plain(
@@ -96,16 +132,18 @@ def merged(first: Traffic, second: Traffic) -> Traffic:
         chain_start=second.chain_start + len(first.chains),
         chains=second.chains + first.chunks,
     )
-    joined = {field.name: np.concatenate([getattr(t, field.name) for t in (first, other)]) for field in fields(Traffic)}
+    joined: dict[str, Any] = {
+        name: np.concatenate([getattr(t, name) for t in (first, other)]) for name in (*PER_REQUEST, "chains")
+    }
     order = np.argsort(joined["arrival_s"], kind="stable")
     return Traffic(**{name: values if name == "chains" else values[order] for name, values in joined.items()})
 
 
 def _check(traffic: Traffic) -> None:
     n = len(traffic.arrival_s)
-    for field in fields(traffic):
-        if field.name != "chains" and len(getattr(traffic, field.name)) != n:
-            raise InputError(f"traffic: {field.name} has {len(getattr(traffic, field.name))} entries, expected {n}")
+    for name in (*PER_REQUEST, *(("think_s",) if traffic.users else ())):
+        if len(getattr(traffic, name)) != n:
+            raise InputError(f"traffic: {name} has {len(getattr(traffic, name))} entries, expected {n}")
     if n and (not np.isfinite(traffic.arrival_s).all() or (np.diff(traffic.arrival_s) < 0).any()):
         raise InputError("traffic: arrival_s must be finite and ascending")
     if (traffic.prompt_tokens < 1).any() or (traffic.output_tokens < 1).any():

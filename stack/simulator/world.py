@@ -6,7 +6,6 @@ from stack.reading import Distribution
 from stack.simulator.engine import layout
 from stack.simulator.engine.layout import Floats, World
 from stack.simulator.fleet import FleetSpec
-from stack.simulator.step_times import PROFILES
 from stack.simulator.traffic import CHUNK_TOKENS, Traffic
 
 MOST_RUNNING = 4096
@@ -46,6 +45,7 @@ def new_world(fleet: FleetSpec, traffic: Traffic) -> World:
     world = World(
         request=_requests(traffic),
         time_s=np.full((n, layout.TIME_COLUMNS), -1.0),
+        think_s=traffic.think_s.copy() if traffic.users else np.zeros(1),
         chain=np.array(traffic.chains if len(traffic.chains) else [0], dtype=np.int64),
         replica=np.zeros((replicas, layout.REPLICA_COLUMNS), dtype=np.int64),
         real=np.zeros((replicas, layout.REPLICA_REALS)),
@@ -57,7 +57,7 @@ def new_world(fleet: FleetSpec, traffic: Traffic) -> World:
         replica_setting=np.zeros((replicas, layout.REPLICA_SETTINGS)),
         pool_setting=np.zeros(layout.POOL_SETTINGS),
         constant=_constants(fleet),
-        cursor=np.zeros(layout.CURSORS, dtype=np.int64),
+        cursor=_cursors(traffic),
         clock_s=np.array([0.0, fleet.router_scrape_s]),
         bucket=np.zeros((replicas + 1, layout.HISTOGRAMS, _bounds().shape[1]), dtype=np.int64),
         total=np.zeros((replicas + 1, layout.HISTOGRAMS)),
@@ -71,8 +71,14 @@ def new_world(fleet: FleetSpec, traffic: Traffic) -> World:
 
 def forked(world: World) -> World:
     """An independent copy; what never changes is shared."""
-    shared = {"chain", "bounds"}
+    shared = {"chain", "bounds", "think_s"}
     return World(**{name: array if name in shared else array.copy() for name, array in world._asdict().items()})
+
+
+def _cursors(traffic: Traffic) -> layout.Ints:
+    cursor = np.zeros(layout.CURSORS, dtype=np.int64)
+    cursor[layout.RELEASED] = traffic.users or len(traffic)
+    return cursor
 
 
 def _requests(traffic: Traffic) -> layout.Ints:
@@ -96,7 +102,7 @@ def _cache(replicas: int, chunks: int) -> layout.SmallInts:
 
 
 def _constants(fleet: FleetSpec) -> Floats:
-    host, constant = PROFILES[fleet.profile], np.zeros(layout.CONSTANTS)
+    host, constant = fleet.overhead, np.zeros(layout.CONSTANTS)
     constant[layout.TTFT_LIMIT_S] = fleet.ttft_limit_s
     constant[layout.TTFT_LIMIT_PER_TOKEN_S] = fleet.ttft_limit_s_per_token
     constant[layout.BATCH_LIMIT_S] = fleet.batch_limit_s
@@ -116,7 +122,7 @@ def _bounds() -> Floats:
 
 
 def _start_replicas(world: World, fleet: FleetSpec) -> None:
-    host, blocks = PROFILES[fleet.profile], fleet.blocks_per_replica
+    host, blocks = fleet.overhead, fleet.blocks_per_replica
     columns = (layout.FREE_BLOCKS, layout.USABLE_BLOCKS, layout.TOTAL_BLOCKS, layout.NEXT_TOTAL_BLOCKS)
     world.replica[:, columns] = blocks
     scales = (layout.HARDWARE_SCALE, layout.WORKER_SCALE, layout.ATTENTION_SCALE, layout.NEXT_ATTENTION_SCALE)

@@ -62,8 +62,9 @@ CONSTANTS = 15
 """From PIN_SHARE to METRICS_FROZEN without SHORT_TOKENS and LOAD_BOUND: faults that only the kernels can act out."""
 
 # progress of the run: integers and times
-NEXT_ARRIVAL, ROTATION, MUST_PUMP, SCRAPES = 0, 1, 2, 3
-CURSORS = 4
+NEXT_ARRIVAL, ROTATION, MUST_PUMP, SCRAPES, RELEASED = 0, 1, 2, 3, 4
+CURSORS = 5
+"""RELEASED: requests whose time of arrival is settled; the others wait for the end of an earlier one (closed loop)."""
 NOW_S, NEXT_SCRAPE_S = 0, 1
 CLOCKS = 2
 
@@ -114,6 +115,7 @@ class World(NamedTuple):
     Attributes:
         request: (requests, REQUEST_COLUMNS).
         time_s: (requests, TIME_COLUMNS).
+        think_s: (requests,) time between the end of a request and this one of the same user, in a closed loop.
         chain: chunk ids of all requests, one after another.
         replica, real: (replicas, ...).
         running: (replicas, most running) request indices in the order in which they were admitted.
@@ -131,6 +133,7 @@ class World(NamedTuple):
 
     request: Ints
     time_s: Floats
+    think_s: Floats
     chain: Ints
     replica: Ints
     real: Floats
@@ -157,6 +160,7 @@ def _sample(kind: object, dimensions: int) -> NDArray[Any]:
 
 
 DIMENSIONS = {
+    "think_s": 1,
     "chain": 1,
     "granted": 1,
     "pool_setting": 1,

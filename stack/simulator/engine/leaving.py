@@ -26,10 +26,12 @@ from stack.simulator.engine.layout import (
     IS_BATCH,
     LAST_S,
     MUST_PUMP,
+    NEXT_ARRIVAL,
     OUTPUT,
     OUTSTANDING_TOKENS,
     PROMPT,
     REJECTED,
+    RELEASED,
     SCHEDULED_S,
     SEEN_S,
     SENT_S,
@@ -51,6 +53,20 @@ def leave(world: World, r: int, q: int) -> None:
     if world.time_s[q, FIRST_S] < 0:
         world.replica[r, OUTSTANDING_TOKENS] -= world.request[q, SENT_TOKENS]
     world.cursor[MUST_PUMP] = 1
+
+
+def release_next(world: World, t: float) -> None:
+    """In a closed loop, the user whose request has ended sends the next one after a pause; arrivals stay in order."""
+    cursor, time_s = world.cursor, world.time_s
+    q = cursor[RELEASED]
+    if q >= time_s.shape[0]:
+        return
+    cursor[RELEASED] += 1
+    arrival_s = t + world.think_s[q]
+    while q > cursor[NEXT_ARRIVAL] and time_s[q - 1, ARRIVED_S] > arrival_s:
+        time_s[q, ARRIVED_S] = time_s[q - 1, ARRIVED_S]
+        q -= 1
+    time_s[q, ARRIVED_S] = arrival_s
 
 
 def first_token(world: World, r: int, q: int, t: float) -> None:
@@ -77,6 +93,7 @@ def finish(world: World, r: int, q: int, t: float) -> None:
         observe(world, gateway, H_TTFT, shown - time_s[q, ARRIVED_S], 1)
     release(world, r, q)
     leave(world, r, q)
+    release_next(world, shown)
     world.counter[r, C_FINISHED] += 1
     world.counter[gateway, C_FINISHED] += 1
     observe(world, r, H_E2E, shown - time_s[q, SENT_S], 1)
@@ -93,6 +110,7 @@ def shed(world: World, q: int, t: float) -> None:
     """The gateway refuses a request."""
     world.request[q, STATUS] = SHED
     world.time_s[q, DONE_S] = t
+    release_next(world, t)
     world.counter[world.replica.shape[0], C_SHED] += 1
 
 
@@ -108,6 +126,7 @@ def reject(world: World, r: int, q: int, t: float) -> None:
     leave(world, r, q)
     world.request[q, STATUS] = REJECTED
     world.time_s[q, DONE_S] = t
+    release_next(world, t)
     world.counter[r, C_ABORTED] += 1
     world.counter[world.replica.shape[0], C_ERRORS] += 1
 

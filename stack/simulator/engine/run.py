@@ -53,7 +53,7 @@ from stack.simulator.engine.layout import (
     Tables,
     World,
 )
-from stack.simulator.engine.leaving import shed
+from stack.simulator.engine.leaving import release_next, shed
 from stack.simulator.engine.prefix_cache import clear, release, resize
 from stack.simulator.engine.routing import pump, scrape
 from stack.simulator.engine.step import step
@@ -175,6 +175,7 @@ def strand(world: World, q: int, t: float) -> None:
     if world.time_s[q, FIRST_S] >= 0:
         world.request[q, STATUS] = LOST
         world.time_s[q, DONE_S] = t
+        release_next(world, t)
         world.counter[world.replica.shape[0], C_ERRORS] += 1
         return
     world.request[q, STATUS] = AT_GATEWAY
