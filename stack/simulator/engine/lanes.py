@@ -70,7 +70,7 @@ def pop(world: World, row: int, lane: int) -> int:
 def first_lane(world: World, row: int, policy: int, lanes: int) -> int:
     """The lane to serve next among the first `lanes`, or -1 when all are empty: earliest arrival of the best rank."""
     queue, time_s = world.queue, world.time_s
-    best, best_rank, best_arrival = -1, 0, 0.0
+    best, best_rank, best_arrival, best_q = -1, 0, 0.0, 0
     for lane in range(lanes):
         if queue[row, lane, COUNT] == 0:
             continue
@@ -79,9 +79,11 @@ def first_lane(world: World, row: int, policy: int, lanes: int) -> int:
             rank = lane % 2
         elif policy != FCFS:
             rank = lane // 2 if policy == BY_CLASS else lane
-        arrival = time_s[queue[row, lane, HEAD], ARRIVED_S]
-        if best < 0 or rank < best_rank or (rank == best_rank and arrival < best_arrival):
-            best, best_rank, best_arrival = lane, rank, arrival
+        q = queue[row, lane, HEAD]
+        arrival = time_s[q, ARRIVED_S]
+        earlier = arrival < best_arrival or (arrival == best_arrival and q < best_q)
+        if best < 0 or rank < best_rank or (rank == best_rank and earlier):
+            best, best_rank, best_arrival, best_q = lane, rank, arrival, q
     return best
 
 
