@@ -25,6 +25,7 @@ from vllm.config import CacheConfig, DeviceConfig, ModelConfig, SchedulerConfig,
 from vllm.utils.hashing import sha256
 from vllm.v1.core.kv_cache_utils import get_request_block_hasher, init_none_hash
 from vllm.v1.core.sched.async_scheduler import AsyncScheduler
+from vllm.v1.core.sched.output import SchedulerOutput
 from vllm.v1.core.sched.scheduler import Scheduler
 from vllm.v1.kv_cache_interface import FullAttentionSpec, KVCacheConfig, KVCacheGroupSpec
 from vllm.v1.outputs import ModelRunnerOutput
@@ -34,6 +35,7 @@ from vllm.v1.structured_output import StructuredOutputManager
 from tests.stack.simulator.vllm_kinds import KindSpotter
 from tests.stack.simulator.vllm_traces import BLOCK_TOKENS, Configuration, Step, Trace, random_trace, save
 
+InFlight = tuple[SchedulerOutput, ModelRunnerOutput]
 VLLM_VERSION = "0.32.0"
 MODEL = {
     "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64, "intermediate_size": 64,
@@ -86,30 +88,34 @@ def record(trace: Trace, model: Path) -> None:
     """Run the trace and fill in its steps and kinds."""
     scheduler = make_scheduler(trace.configuration, trace.lag, model)
     hasher = get_request_block_hasher(BLOCK_TOKENS, sha256)
-    pending: deque[Any] = deque()
-    spotter, arrived, k = KindSpotter(trace, scheduler), 0, 0
+    spotter, in_flight, arrived = KindSpotter(trace, scheduler), deque[InFlight](), 0
     while arrived < len(trace.requests) or scheduler.get_num_unfinished_requests():
-        while arrived < len(trace.requests) and trace.requests[arrived].arrival_step <= k:
+        while arrived < len(trace.requests) and trace.requests[arrived].arrival_step <= len(trace.steps):
             scheduler.add_request(engine_request(trace, arrived, hasher))
             arrived += 1
-        running = [request.request_id for request in scheduler.running]
-        spotter.before()
-        scheduled = scheduler.schedule()
         step = Step()
-        step.scheduled = [(int(name), tokens) for name, tokens in scheduled.num_scheduled_tokens.items()]
-        step.preempted = [int(name) for name in reversed(running) if name in scheduled.preempted_req_ids]
-        computed = {name: scheduler.requests[name].num_computed_tokens for name in scheduled.num_scheduled_tokens}
-        step.hits = [(int(n), computed[n] - t) for n, t in scheduled.num_scheduled_tokens.items() if n not in running]
-        spotter.after(step, scheduled)
+        in_flight.append(schedule(trace, scheduler, spotter, step))
         after_scheduling = scheduler.kv_cache_manager.block_pool.get_num_free_blocks()
-        pending.append((scheduled, made_up_output(trace, scheduler, scheduled, computed)))
-        if len(pending) > trace.lag:
-            for outputs in scheduler.update_from_output(*pending.popleft()).values():
+        if len(in_flight) > trace.lag:
+            for outputs in scheduler.update_from_output(*in_flight.popleft()).values():
                 step.finished += [int(one.request_id) for one in outputs.outputs if one.finish_reason is not None]
         step.free_blocks = (after_scheduling, scheduler.kv_cache_manager.block_pool.get_num_free_blocks())
         trace.steps.append(step)
-        k += 1
     trace.kinds = sorted(spotter.kinds)
+
+
+def schedule(trace: Trace, scheduler: Scheduler, spotter: KindSpotter, step: Step) -> InFlight:
+    """Schedule one step, write it down, and make up what the model returns for it."""
+    running = [request.request_id for request in scheduler.running]
+    spotter.before()
+    scheduled = scheduler.schedule()
+    granted = scheduled.num_scheduled_tokens
+    computed = {name: scheduler.requests[name].num_computed_tokens for name in granted}
+    step.scheduled = [(int(name), tokens) for name, tokens in granted.items()]
+    step.preempted = [int(name) for name in reversed(running) if name in scheduled.preempted_req_ids]
+    step.hits = [(int(name), computed[name] - granted[name]) for name in granted if name not in running]
+    spotter.after(step)
+    return scheduled, made_up_output(trace, scheduler, computed)
 
 
 def engine_request(trace: Trace, index: int, hasher: Any) -> Request:
@@ -125,16 +131,14 @@ def engine_request(trace: Trace, index: int, hasher: Any) -> Request:
     )
 
 
-def made_up_output(trace: Trace, scheduler: Scheduler, scheduled: Any, computed: dict[str, int]) -> ModelRunnerOutput:
+def made_up_output(trace: Trace, scheduler: Scheduler, computed: dict[str, int]) -> ModelRunnerOutput:
     """The next token of each request that has computed all it has, and none for the others, as a worker gives them."""
-    names = list(scheduled.num_scheduled_tokens)
     tokens = [
-        [] if scheduler.requests[name].is_prefill_chunk else [trace.requests[int(name)].token(computed[name])]
-        for name in names
+        [] if scheduler.requests[name].is_prefill_chunk else [trace.requests[int(name)].token(position)]
+        for name, position in computed.items()
     ]
-    return ModelRunnerOutput(
-        req_ids=names, req_id_to_index={name: i for i, name in enumerate(names)}, sampled_token_ids=tokens
-    )
+    places = {name: place for place, name in enumerate(computed)}
+    return ModelRunnerOutput(req_ids=list(computed), req_id_to_index=places, sampled_token_ids=tokens)
 
 
 def main() -> None:

@@ -42,7 +42,7 @@ class KindSpotter:
         self.cached_once |= {get_block_hash(one) for one in self.hashes.values() if one is not None}
         self.waiting = {request.request_id: request for request in self.scheduler.waiting}
         self.alone = len(self.waiting) + len(self.scheduler.running) == 1
-        self.whole = {name for name, request in self.waiting.items() if self.all_cached(request)}
+        self.cached_whole = {name for name, request in self.waiting.items() if self.all_cached(request)}
         self.note("gap", not self.waiting and not self.scheduler.running and bool(self.scheduler.current_step))
 
     def all_cached(self, request: Any) -> bool:
@@ -52,22 +52,22 @@ class KindSpotter:
             return False
         return all(pool.get_cached_block(one, [0]) for one in request.block_hashes)
 
-    def after(self, step: Step, scheduled: Any) -> None:
+    def after(self, step: Step) -> None:
         """Note what the call did."""
-        pool = self.scheduler.kv_cache_manager.block_pool
+        pool, total = self.scheduler.kv_cache_manager.block_pool, sum(tokens for _, tokens in step.scheduled)
         for block in pool.blocks:
             old = self.hashes[block.block_id]
             self.note("eviction", old is not None and block.block_hash != old)
         copies = pool.cached_block_hash_to_block._cache.values()
         self.note("duplicate_blocks", any(isinstance(one, dict) and len(one) > 1 for one in copies))
         self.note("preemption", bool(step.preempted))
-        self.note("idle_async_slot", not scheduled.num_scheduled_tokens and bool(self.scheduler.running))
+        self.note("idle_async_slot", not step.scheduled and bool(self.scheduler.running))
         for index, hit in step.hits:
             self.look_at_admitted(index, hit)
         for index, tokens in step.scheduled:
-            self.look_at_granted(index, tokens, sum(scheduled.num_scheduled_tokens.values()))
+            self.look_at_granted(index, tokens, total)
         if not step.preempted and self.scheduler.waiting:
-            self.look_at_blocked(sum(scheduled.num_scheduled_tokens.values()))
+            self.look_at_blocked(total)
 
     def look_at_admitted(self, index: int, hit: int) -> None:
         """What an admitted request found in the cache."""
@@ -79,7 +79,7 @@ class KindSpotter:
         self.note("prefix_hit", hit > 0 and request.num_preemptions == 0)
         self.depths.add(hit)
         self.note("hits_of_three_depths", len(self.depths - {0}) >= 3)
-        self.note("full_hit", str(index) in self.whole and hit == request.num_tokens - BLOCK_TOKENS)
+        self.note("full_hit", str(index) in self.cached_whole and hit == request.num_tokens - BLOCK_TOKENS)
         revived = [one for one in found if one.block_id in self.unused and self.hashes[one.block_id] == one.block_hash]
         self.note("hit_on_freed_blocks", bool(revived))
         self.note("hit_within_step", any(self.hashes[one.block_id] != one.block_hash for one in found))

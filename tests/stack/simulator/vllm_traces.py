@@ -8,6 +8,7 @@ Ids are made so that two requests share an id only where they share every token 
 import gzip
 import json
 import random
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -118,7 +119,9 @@ def _requests(draw: random.Random, configuration: Configuration) -> list[TracedR
     return requests
 
 
-def _request(draw: random.Random, earlier: list[TracedRequest], fresh: Any, step: int, longest: int) -> TracedRequest:
+def _request(
+    draw: random.Random, earlier: list[TracedRequest], fresh: Iterator[int], step: int, longest: int
+) -> TracedRequest:
     output = 1 if draw.random() < 0.12 else draw.randint(2, 40)
     prompt = min(draw.choice([draw.randint(1, 60), draw.randint(40, 150), draw.randint(100, 260)]), longest - output)
     if draw.random() < 0.4 and prompt >= BLOCK_TOKENS:
