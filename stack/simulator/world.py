@@ -6,7 +6,7 @@ from stack.reading import Distribution
 from stack.simulator.engine import layout
 from stack.simulator.engine.layout import Floats, World
 from stack.simulator.fleet import FleetSpec
-from stack.simulator.traffic import CHUNK_TOKENS, Traffic
+from stack.simulator.traffic import Traffic
 
 MOST_RUNNING = 4096
 """Upper bound of the running-request cap in the catalogue."""
@@ -60,7 +60,7 @@ def new_world(fleet: FleetSpec, traffic: Traffic) -> World:
         belief=np.zeros((replicas, layout.BELIEFS)),
         replica_setting=np.zeros((replicas, layout.REPLICA_SETTINGS)),
         pool_setting=np.zeros(layout.POOL_SETTINGS),
-        constant=_constants(fleet),
+        constant=_constants(fleet, traffic),
         cursor=_cursors(traffic),
         clock_s=np.array([0.0, fleet.router_scrape_s]),
         bucket=np.zeros((replicas + 1, layout.HISTOGRAMS, _bounds().shape[1]), dtype=np.int64),
@@ -112,7 +112,7 @@ def _nodes(fleet: FleetSpec, traffic: Traffic) -> layout.SmallInts:
     A node outside the cached ones is followed by a cached one or merged with its neighbour, which bounds their number.
     """
     blocks = MOST_BLOCKS_RATIO * fleet.blocks_per_replica
-    cached = blocks // (CHUNK_TOKENS // layout.BLOCK) if traffic.chunks else 0
+    cached = blocks // (traffic.chunk_tokens // layout.BLOCK) if traffic.chunks else 0
     n = min(blocks, 2 * (cached + layout.MOST_KEPT) + 1)
     table = np.zeros((fleet.replicas, n + 1, layout.NODE_COLUMNS), dtype=np.int32)
     table[:, n, [layout.NEWER, layout.OLDER]] = 0
@@ -122,8 +122,8 @@ def _nodes(fleet: FleetSpec, traffic: Traffic) -> layout.SmallInts:
     return table
 
 
-def _constants(fleet: FleetSpec) -> Floats:
-    host, constant = fleet.overhead, np.zeros(layout.CONSTANTS)
+def _constants(fleet: FleetSpec, traffic: Traffic) -> Floats:
+    host, switches, constant = fleet.overhead, fleet.switches, np.zeros(layout.CONSTANTS)
     constant[layout.TTFT_LIMIT_S] = fleet.ttft_limit_s
     constant[layout.TTFT_LIMIT_PER_TOKEN_S] = fleet.ttft_limit_s_per_token
     constant[layout.BATCH_LIMIT_S] = fleet.batch_limit_s
@@ -131,10 +131,15 @@ def _constants(fleet: FleetSpec) -> Floats:
     constant[layout.RESTART_S] = fleet.restart_s
     constant[layout.FRONTEND_S] = host.frontend_s
     constant[layout.ASYNC_LAG] = host.async_lag
-    constant[layout.CHUNK_TOKENS] = CHUNK_TOKENS
     constant[layout.SHORT_TOKENS] = SHORT_PROMPT_TOKENS
     constant[layout.LOAD_BOUND] = LOAD_BOUND
     constant[layout.MACRO_STEPS] = 1.0
+    constant[layout.CHUNK_TOKENS] = traffic.chunk_tokens
+    constant[layout.PREFIX_CACHING] = switches.prefix_caching
+    constant[layout.CHUNKED_PREFILL] = switches.chunked_prefill
+    constant[layout.RESERVE_WHOLE] = switches.reserve_whole_prompt
+    constant[layout.WATERMARK_RATIO] = switches.watermark_ratio
+    constant[layout.ADAPTIVE_THRESHOLD] = switches.adaptive_long_prefill
     return constant
 
 

@@ -1,8 +1,8 @@
 """The free KV blocks in the order in which they will be taken: oldest first, as vLLM's free queue holds them.
 
-A free block keeps what it cached until it is taken, so the order of this queue is the cache's eviction order. Blocks that
-enter together stay together in one node. Those of a request enter last block first, so a prefix outlives what follows it
-and a node loses blocks at its far end only. A block that was not filled caches nothing and is taken first.
+A free block keeps what it cached until it is taken, so the order of this queue is the cache's eviction order. Blocks
+that enter together stay together in one node. Those of a request enter last block first, so a prefix outlives what
+follows it and a node loses blocks at its far end only. A block that was not filled caches nothing and is taken first.
 """
 
 from stack.simulator.engine.layout import (

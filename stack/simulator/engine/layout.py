@@ -35,9 +35,9 @@ N_RUNNING, N_WAITING, FREE_BLOCKS, USABLE_BLOCKS, FREE_NODE, IN_FLIGHT, BATCH_IN
 OUTSTANDING_TOKENS, PHASE, TOTAL_BLOCKS, NEXT_TOTAL_BLOCKS, RESTARTS, STEPS = 7, 8, 9, 10, 11, 12
 PLANNED, PURE, ALL_DECODING, NODES_USED, KEPT = 13, 14, 15, 16, 17
 REPLICA_COLUMNS = 18
-"""FREE_BLOCKS counts cached blocks nobody uses; it is negative while running requests hold more than is usable. PLANNED:
-engine steps under way, 0 for none. PURE: they are pure decode. ALL_DECODING: no running request has prompt left to
-compute. FREE_NODE, NODES_USED, KEPT: bookkeeping of the nodes."""
+"""FREE_BLOCKS counts cached blocks nobody uses; it is negative while running requests hold more than is usable.
+PLANNED: engine steps under way, 0 for none. PURE: they are pure decode. ALL_DECODING: no running request has prompt
+left to compute or blocks to publish. FREE_NODE, NODES_USED, KEPT: bookkeeping of the nodes."""
 
 # replica: phase
 READY, DRAINING, RESTARTING, DOWN = 0, 1, 2, 3
@@ -49,7 +49,8 @@ NEXT_STEP_MS, NEXT_ATTENTION_SCALE = 9, 10
 PLAN_END_S, FIRST_STEP_S, GROWTH_S = 11, 12, 13
 REPLICA_REALS = 14
 """CLOCK_S: end of the last step that is over, where those under way begin. Step i of them takes FIRST_STEP_S +
-i * GROWTH_S. STEP_START_S: begin of the last step that has begun. HARDWARE_SCALE survives a restart, WORKER_SCALE does not; NEXT_* take effect at the end of a restart."""
+i * GROWTH_S. STEP_START_S: begin of the last step that has begun. HARDWARE_SCALE survives a restart, WORKER_SCALE does
+not; NEXT_* take effect at the end of a restart."""
 
 # settings of a replica
 WEIGHT, DRAINED, CONCURRENCY_CAP, RUNNING_CAP, STEP_TOKENS_LIMIT, LONG_PREFILL, USABLE_RATIO = 0, 1, 2, 3, 4, 5, 6
@@ -66,8 +67,9 @@ TTFT_LIMIT_S, TTFT_LIMIT_PER_TOKEN_S, BATCH_LIMIT_S, SCRAPE_S, RESTART_S, FRONTE
     0, 1, 2, 3, 4, 5, 6, 7,
 )  # fmt: skip
 PIN_SHARE, PIN_REPLICA, BUFFERED, SHORT_TOKENS, LOAD_BOUND, REUSE_LOST, METRICS_FROZEN = 8, 9, 10, 11, 12, 13, 14
-MACRO_STEPS = 15
-CONSTANTS = 16
+MACRO_STEPS, PREFIX_CACHING, CHUNKED_PREFILL, RESERVE_WHOLE = 15, 16, 17, 18
+WATERMARK_RATIO, ADAPTIVE_THRESHOLD = 19, 20
+CONSTANTS = 21
 """From PIN_SHARE to METRICS_FROZEN without SHORT_TOKENS and LOAD_BOUND: faults that only the kernels can act out."""
 
 # progress of the run: integers and times
@@ -89,9 +91,9 @@ LANES = 4
 # prefix cache: columns of (replica, chunk)
 NODE, HITS, DEPTH, BEFORE, CHANGED_IN, SENT_IN = 0, 1, 2, 3, 4, 5
 CACHE_COLUMNS = 6
-"""NODE holds the chunk's blocks, -1 for none. HITS and DEPTH are kept at a chain's first chunk. The last three tell what
-the gateway believes: whether it was cached BEFORE the change in scrape interval CHANGED_IN, and that the gateway sent it
-itself in interval SENT_IN."""
+"""NODE holds the chunk's blocks, -1 for none. HITS and DEPTH are kept at a chain's first chunk. The last three tell
+what the gateway believes: whether it was cached BEFORE the change in scrape interval CHANGED_IN, and that the gateway
+sent it itself in interval SENT_IN."""
 
 # nodes: columns of (replica, node); the last row is the sentinel of the free queue
 NEWER, OLDER, BLOCKS, KEY, REFERENCES, TWIN = 0, 1, 2, 3, 4, 5
@@ -139,7 +141,7 @@ class World(NamedTuple):
         chain: chunk ids of all requests, one after another.
         replica, real: (replicas, ...).
         running: (replicas, most running) request indices in the order in which they were admitted.
-        granted: (replicas, most running) tokens of each running request in the step under way, unless it is pure decode.
+        granted: (replicas, most running) tokens of each running request in the step under way, unless that is PURE.
         held: node of each chunk that a request holds, from its HELD_AT on.
         queue: (replicas + 1, LANES, 3); the last row is the gateway's.
         cache: (replicas, chunks, CACHE_COLUMNS).

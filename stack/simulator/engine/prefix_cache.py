@@ -1,8 +1,8 @@
-"""Which blocks hold which tokens: chunks of prompts that requests share, and what preempted requests find again.
+"""Which blocks hold which tokens: chunks that requests share, and what preempted requests find again.
 
-A chunk is a fixed number of prompt tokens whose id stands for these and all tokens before them (a hash chain), so a
-cached prefix is a run of cached chunks from the chain's start. As in vLLM a chunk can be found as soon as a step is
-scheduled that computes its last token.
+A chunk is a fixed number of tokens, usually of the prompt, whose id stands for these and all tokens before them (a hash
+chain), so a cached prefix is a run of cached chunks from the chain's start. As in vLLM a chunk can be found as soon as
+a step is scheduled that computes its last token. Blocks of one request alone have no ids; they only count.
 """
 
 from stack.simulator.engine.block_pool import (
@@ -39,7 +39,7 @@ from stack.simulator.engine.layout import (
     MOST_KEPT,
     NEWER,
     NODE,
-    PROMPT,
+    PREFIX_CACHING,
     REFERENCES,
     REUSE_LOST,
     ROOM,
@@ -56,8 +56,8 @@ def chunk_blocks(world: World) -> int:
 
 
 def reusable(world: World, q: int) -> int:
-    """Chunks of the prompt that may be shared at all; at least its last token is computed."""
-    if world.constant[REUSE_LOST] > 0:
+    """Chunks that may be found in the cache at all; at least the last known token is computed."""
+    if world.constant[REUSE_LOST] > 0 or world.constant[PREFIX_CACHING] == 0:
         return 0
     most = (world.request[q, KNOWN] - 1) // int(world.constant[CHUNK_TOKENS])
     return int(min(world.request[q, CHAIN_LENGTH], most))
@@ -141,7 +141,7 @@ def take_kept(world: World, r: int, q: int, blocks: int) -> None:
 
 
 def grow(world: World, r: int, q: int, tokens: int) -> None:
-    """Blocks for the request's first `tokens` tokens, and chunks of the prompt among them that others may share."""
+    """Blocks for the request's first `tokens` tokens, and chunks among them that others may share."""
     request = world.request
     blocks = (tokens - request[q, ROOM] + BLOCK - 1) // BLOCK
     if blocks > 0:
@@ -152,10 +152,10 @@ def grow(world: World, r: int, q: int, tokens: int) -> None:
 
 
 def publish(world: World, r: int, q: int, tokens: int) -> None:
-    """Chunks of the prompt within its first `tokens` tokens become cached ones."""
+    """Chunks within its first `tokens` tokens become cached ones."""
     request, size = world.request, int(world.constant[CHUNK_TOKENS])
-    most = min(int(request[q, CHAIN_LENGTH]), min(tokens, request[q, PROMPT]) // size)
-    if world.constant[REUSE_LOST] > 0:
+    most = min(request[q, CHAIN_LENGTH], tokens // size)
+    if world.constant[REUSE_LOST] > 0 or world.constant[PREFIX_CACHING] == 0:
         most = 0
     while request[q, SHARED_CHUNKS] < most:
         j = request[q, SHARED_CHUNKS]
@@ -173,6 +173,8 @@ def release(world: World, r: int, q: int, keep: bool) -> None:
     shared, before = request[q, SHARED_CHUNKS], replica[r, FREE_BLOCKS]
     own = request[q, ROOM] // BLOCK - shared * chunk_blocks(world)
     full = max(0, request[q, COMPUTED] // BLOCK - shared * chunk_blocks(world))
+    if world.constant[PREFIX_CACHING] == 0:
+        full = 0
     push_empty(world, r, own - full)
     if keep and full > 0 and replica[r, KEPT] < MOST_KEPT:
         n = new_node(world, r, FIRST_KEPT - q, full)

@@ -1,9 +1,10 @@
 """The main loop: engine steps of all replicas, with arrivals and timed events in between.
 
-A step cannot be affected by what arrives inside it, so no event queue is needed: up to the next outside event each replica
-runs by itself, unless the end of a step on one of them may send something to another.
+A step cannot be affected by what arrives inside it, so no event queue is needed: up to the next outside event each
+replica runs by itself, unless the end of a step on one of them may send something to another.
 """
 
+from stack.simulator.engine.block_pool import resize
 from stack.simulator.engine.lanes import gateway_length, pop, push_back, push_front
 from stack.simulator.engine.layout import (
     ARRIVED_S,
@@ -57,7 +58,6 @@ from stack.simulator.engine.layout import (
     World,
 )
 from stack.simulator.engine.leaving import release_next, shed
-from stack.simulator.engine.block_pool import resize
 from stack.simulator.engine.prefix_cache import clear, release
 from stack.simulator.engine.routing import pump, scrape
 from stack.simulator.engine.step import commit, plan, settle

@@ -3,6 +3,7 @@
 from stack.simulator.engine.block_pool import take
 from stack.simulator.engine.lanes import first_lane, pop
 from stack.simulator.engine.layout import (
+    ADAPTIVE_THRESHOLD,
     ALL_DECODING,
     ARRIVED_S,
     ASYNC_LAG,
@@ -11,6 +12,7 @@ from stack.simulator.engine.layout import (
     C_HIT,
     C_PROMPT,
     C_QUERIED,
+    CHUNKED_PREFILL,
     COMPUTED,
     DEADLINE_RATIO,
     FIRST_S,
@@ -25,6 +27,7 @@ from stack.simulator.engine.layout import (
     PRIORITY,
     PROMPT,
     PURE,
+    RESERVE_WHOLE,
     ROOM,
     RUNNING,
     RUNNING_CAP,
@@ -33,9 +36,11 @@ from stack.simulator.engine.layout import (
     STATUS,
     STEP_START_S,
     STEP_TOKENS_LIMIT,
+    TOTAL_BLOCKS,
     TTFT_LIMIT_PER_TOKEN_S,
     TTFT_LIMIT_S,
     USABLE_BLOCKS,
+    WATERMARK_RATIO,
     World,
 )
 from stack.simulator.engine.leaving import abort, preempt, reject
@@ -68,9 +73,13 @@ def schedule(world: World, r: int, t: float) -> None:
 
 def threshold(world: World, r: int) -> int:
     """Most tokens of one request in a step, 0 for no limit; a request that is alone is never cut."""
-    if world.replica[r, N_RUNNING] + world.replica[r, N_WAITING] == 1:
+    requests = world.replica[r, N_RUNNING] + world.replica[r, N_WAITING]
+    limit = int(world.replica_setting[r, LONG_PREFILL])
+    if requests == 1 or limit == 0:
         return 0
-    return int(world.replica_setting[r, LONG_PREFILL])
+    if world.constant[ADAPTIVE_THRESHOLD] > 0:
+        limit = max(limit, int(world.replica_setting[r, STEP_TOKENS_LIMIT]) // requests)
+    return limit
 
 
 def grant_decoding(world: World, r: int) -> bool:
@@ -136,7 +145,14 @@ def admit_waiting(world: World, r: int, t: float, budget: int, limit: int) -> No
             continue
         hits = cached_chunks(world, r, q)
         kept = kept_blocks(world, q, r, hits)
-        if not fits(world, r, q, hits, kept):
+        cached = (hits * chunk_blocks(world) + kept) * BLOCK
+        tokens = request[q, KNOWN] - cached
+        if 0 < limit < tokens:
+            tokens = limit
+        if tokens > budget and world.constant[CHUNKED_PREFILL] == 0:
+            break
+        tokens = min(tokens, budget)
+        if not fits(world, r, q, hits, kept, tokens):
             if replica[r, N_RUNNING] > 0 or fits_alone(world, r, q):
                 break
             pop(world, r, lane)
@@ -144,7 +160,7 @@ def admit_waiting(world: World, r: int, t: float, budget: int, limit: int) -> No
             continue
         pop(world, r, lane)
         give_up_pure(world, r)
-        tokens = admit(world, r, q, t, hits, kept, budget, limit)
+        admit(world, r, q, t, hits, kept, tokens)
         world.granted[r, replica[r, N_RUNNING]] = tokens
         world.running[r, replica[r, N_RUNNING]] = q
         replica[r, N_RUNNING] += 1
@@ -177,10 +193,17 @@ def whole_blocks(world: World, q: int) -> int:
     return int(world.request[q, KNOWN] + BLOCK - 1) // BLOCK
 
 
-def fits(world: World, r: int, q: int, hits: int, kept: int) -> bool:
-    """Whether the blocks for all known tokens are free; cached ones it would reuse cost room only while unused."""
-    found = hits * chunk_blocks(world) + kept
-    need = max(0, whole_blocks(world, q) - found) + unused_blocks(world, r, q, hits) + kept
+def fits(world: World, r: int, q: int, hits: int, kept: int, tokens: int) -> bool:
+    """Whether the blocks for all known tokens are free; cached ones it would reuse cost room only while unused.
+
+    Nothing is reserved by this test. Without it (RESERVE_WHOLE 0) the blocks for this step's tokens suffice.
+    """
+    found, blocks, reserve = hits * chunk_blocks(world) + kept, whole_blocks(world, q), 0
+    if world.constant[RESERVE_WHOLE] == 0:
+        blocks = found + (tokens + BLOCK - 1) // BLOCK
+    if world.replica[r, N_RUNNING] > 0:
+        reserve = int(world.constant[WATERMARK_RATIO] * world.replica[r, TOTAL_BLOCKS])
+    need = max(0, blocks - found) + unused_blocks(world, r, q, hits) + kept + reserve
     return bool(need <= world.replica[r, FREE_BLOCKS])
 
 
@@ -189,15 +212,12 @@ def fits_alone(world: World, r: int, q: int) -> bool:
     return bool(whole_blocks(world, q) <= world.replica[r, USABLE_BLOCKS])
 
 
-def admit(world: World, r: int, q: int, t: float, hits: int, kept: int, budget: int, limit: int) -> int:
-    """Allocate what this step needs and return its tokens."""
+def admit(world: World, r: int, q: int, t: float, hits: int, kept: int, tokens: int) -> None:
+    """Take over what is cached and allocate what this step's tokens need."""
     request, counter = world.request, world.counter
     share(world, r, q, hits)
     take_kept(world, r, q, kept)
     cached = (hits * chunk_blocks(world) + kept) * BLOCK
-    tokens = min(request[q, KNOWN] - cached, budget)
-    if 0 < limit < tokens:
-        tokens = limit
     request[q, ROOM] = cached
     request[q, COMPUTED] = cached
     grow(world, r, q, cached + tokens)
@@ -206,4 +226,3 @@ def admit(world: World, r: int, q: int, t: float, hits: int, kept: int, budget: 
         counter[r, C_QUERIED] += request[q, KNOWN]
         counter[r, C_HIT] += cached
         counter[r, C_PROMPT] += request[q, KNOWN]
-    return int(tokens)

@@ -1,8 +1,8 @@
 """Engine steps of one replica: planned when they begin, in force when they end.
 
-While nobody finishes, nobody can be admitted and the KV blocks suffice, a batch that only decodes repeats its step. Such
-steps are planned together and cut short when something comes in between. Attention time is linear in context within a
-table cell, so each of them takes a constant longer than the last.
+While nobody finishes, nobody can be admitted and the KV blocks suffice, a batch that only decodes repeats its step.
+Such steps are planned together and cut short when something comes in between. Attention time is linear in context
+within a table cell, so each of them takes a constant longer than the last.
 """
 
 from math import sqrt
@@ -15,6 +15,7 @@ from stack.simulator.engine.layout import (
     BLOCK,
     BUSY_S,
     C_GENERATION,
+    CHAIN_LENGTH,
     CLOCK_S,
     COMPUTED,
     END,
@@ -33,9 +34,11 @@ from stack.simulator.engine.layout import (
     PLANNED,
     PROMPT,
     PURE,
+    REUSE_LOST,
     ROOM,
     RUNNING_CAP,
     SEQUENCE_MS,
+    SHARED_CHUNKS,
     STEP_MS,
     STEP_START_S,
     STEPS,
@@ -119,7 +122,10 @@ def mixed_s(world: World, tables: Tables, r: int) -> float:
             attention_ms += across(
                 tables.chunks, tables.cached, tables.prefill_attention_ms, float(new), float(computed)
             )
-    kernels_ms = along(tables.tokens, tables.context_ms, float(tokens)) + attention_ms
+    if decoding == tokens:
+        kernels_ms = along(tables.batches, tables.generation_ms, float(tokens))
+    else:
+        kernels_ms = along(tables.tokens, tables.context_ms, float(tokens)) + attention_ms
     if decoding > 0:
         mean = context / decoding
         kernels_ms += world.real[r, ATTENTION_SCALE] * across(
@@ -264,6 +270,8 @@ def advance_mixed(world: World, r: int, end: float) -> None:
                 time_s[q, LAST_S] = end
             if request[q, KNOWN] >= request[q, END]:
                 over += 1
+        if request[q, CHAIN_LENGTH] > request[q, SHARED_CHUNKS] and world.constant[REUSE_LOST] == 0:
+            decoding = 0
     observe(world, r, H_STEP, float(tokens), 1)
     world.replica[r, ALL_DECODING] = decoding
     if over > 0:
