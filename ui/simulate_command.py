@@ -9,10 +9,14 @@ from agent.settings import Settings
 from agent.simulated_run import SimulatedRun
 from stack.simulator.fleet import FleetSpec
 from stack.simulator.server import LOOPBACK, serve
+from ui.bench_command import bench_command
 
 HOURS = 6.0
 
 simulate = typer.Typer(help="The simulated stack by itself.", no_args_is_help=True)
+
+
+simulate.command("bench")(bench_command)
 
 
 @simulate.callback()
