@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from stack.simulator.fleet import FleetSpec
-from stack.simulator.hardware import MODELS
+from stack.simulator.hardware import model_named
 
 EAGER_MS_PER_LAYER = 0.25
 """About a dozen kernel launches and their Python per layer that CUDA graphs save; an assumption, not measured here."""
@@ -30,7 +30,7 @@ def effect_of(profile: str, fleet: FleetSpec) -> ProfileEffect:
     """The figures of `fleet`'s engines under the profile. Nothing speculates, so `no_speculation` is `default`."""
     step_ms, blocks = fleet.overhead.step_ms, fleet.blocks_per_replica
     if profile == "eager":
-        return ProfileEffect(step_ms + EAGER_MS_PER_LAYER * MODELS[fleet.model].layers, blocks, 1.0)
+        return ProfileEffect(step_ms + EAGER_MS_PER_LAYER * model_named(fleet.model).layers, blocks, 1.0)
     if profile == "fp8_kv":
         return ProfileEffect(step_ms, 2 * blocks, FP8_ATTENTION_SCALE)
     return ProfileEffect(step_ms, blocks, 1.0)

@@ -1,0 +1,91 @@
+"""In which numbers weights and KV values are held, and which kernels compute with them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from stack.errors import InputError
+
+
+@dataclass(frozen=True)
+class Precision:
+    """One way to hold a model.
+
+    Attributes:
+        meaning: for people.
+        linear_bytes, expert_bytes: per weight of the linear layers and of a mixture's experts, scales included;
+            embeddings and the router always take two.
+        kv_bytes: per KV value.
+        kernels: names of the measured kernels: linear layers, experts, KV values.
+    """
+
+    meaning: str
+    linear_bytes: float
+    expert_bytes: float
+    kv_bytes: int
+    kernels: tuple[str, str, str]
+
+
+BLOCK_SCALE_BYTES = 4 / 128**2
+"""One 32-bit scale per block of 128 x 128 weights."""
+
+PRECISIONS: Mapping[str, Precision] = {
+    "bf16": Precision("16-bit weights and KV", 2, 2, 2, ("bfloat16", "bfloat16", "bfloat16")),
+    "fp8": Precision("FP8 weights, one static scale per tensor", 1, 1, 2, ("fp8_static", "fp8", "bfloat16")),
+    "fp8_kv": Precision("FP8 weights as in fp8, and FP8 KV", 1, 1, 1, ("fp8_static", "fp8", "fp8")),
+    "fp8_block": Precision(
+        "FP8 weights, a scale per 128 x 128",
+        1 + BLOCK_SCALE_BYTES,
+        1 + BLOCK_SCALE_BYTES,
+        2,
+        ("fp8_block", "fp8_block", "bfloat16"),
+    ),
+    "mxfp4": Precision(
+        "4-bit experts, a scale per 32, the rest 16-bit", 2, 0.5 + 1 / 32, 2, ("bfloat16", "w4a16_mxfp4", "bfloat16")
+    ),
+    "int4": Precision(
+        "4-bit experts, a 16-bit scale per 32, the rest 16-bit", 2, 0.5 + 2 / 32, 2, ("bfloat16", "int4_wo", "bfloat16")
+    ),
+}
+"""Sizes: OCP MX specification (mxfp4), the checkpoints' `quantization_config` (fp8_block, int4)."""
+
+
+def precision_named(name: str) -> Precision:
+    """The precision called `name`.
+
+    Raises:
+        InputError: there is none; the text lists those that exist.
+    """
+    if name not in PRECISIONS:
+        raise InputError(f"no precision {name!r}; known precisions are {', '.join(PRECISIONS)}")
+    return PRECISIONS[name]
+
+
+def published_precision(quantization: Mapping[str, object] | None) -> str:
+    """The precision that a checkpoint's `quantization_config` describes; bf16 without one.
+
+    Raises:
+        InputError: it is none of those with measured kernels.
+    """
+    if not quantization:
+        return "bf16"
+    method = str(quantization.get("quant_method") or quantization.get("quant_algo") or "").lower()
+    if method == "fp8":
+        return "fp8_block" if quantization.get("weight_block_size") else "fp8"
+    if method == "mxfp4":
+        return "mxfp4"
+    if method == "modelopt" and str(quantization.get("quant_algo", "")).lower() == "fp8":
+        return "fp8"
+    if method == "compressed-tensors" and _weights(quantization) == ("int", 4, 32):
+        return "int4"
+    if method == "compressed-tensors" and _weights(quantization)[:2] == ("float", 8):
+        return "fp8"
+    raise InputError(f"quantization_config: expected one of fp8, mxfp4, int4 in groups of 32, found {method!r}")
+
+
+def _weights(quantization: Mapping[str, object]) -> tuple[object, object, object]:
+    """Type, bits and group size of the first group of a compressed-tensors checkpoint."""
+    groups = quantization.get("config_groups")
+    group = next(iter(groups.values()), None) if isinstance(groups, dict) else None
+    weights = group.get("weights") if isinstance(group, dict) else None
+    found = weights if isinstance(weights, dict) else {}
+    return found.get("type"), found.get("num_bits"), found.get("group_size")
