@@ -7,7 +7,7 @@ from stack.simulator.hardware import GPUS, fitting_blocks, gpu_named
 from stack.simulator.model import Config, Model, model_of, text_config
 from stack.simulator.model_files import table_key
 from stack.simulator.precision import precision_named
-from stack.simulator.silicon_grid import BATCHES, CACHED, CHUNKS, CONTEXTS, GRID, TOKENS
+from stack.simulator.silicon_grid import ATTENTION_BATCHES, BATCHES, CACHED, CHUNKS, CONTEXTS, GRID, TOKENS
 from stack.simulator.silicon_library import LIBRARY, Experts, Kernels
 
 DIGITS = 5
@@ -122,8 +122,13 @@ def _spread(experts: Experts) -> str:
 
 def _attention(kernels: Kernels) -> Json:
     return {
-        "decode_attention_ms": [[_rounded(kernels.generation_attention(b, c)) for c in CONTEXTS] for b in BATCHES],
-        "prefill_attention_ms": [[_rounded(kernels.context_attention(n, p)) for p in CACHED] for n in CHUNKS],
+        "decode_attention_ms": [
+            [_rounded(kernels.generation_attention(batch, context)) for context in CONTEXTS]
+            for batch in ATTENTION_BATCHES
+        ],
+        "prefill_attention_ms": [
+            [_rounded(kernels.context_attention(tokens, cached)) for cached in CACHED] for tokens in CHUNKS
+        ],
     }
 
 

@@ -55,7 +55,12 @@ def tables_for(model: str, gpu: str, tensor_parallel: int, precision: str = "bf1
 
 
 def _tables(data: Mapping[str, Any]) -> Tables:
+    """The arrays of a file; decode attention, kept at fewer batches than the rest, is filled in between them."""
+
     def reals(key: str) -> Floats:
         return np.array(data[key], dtype=np.float64)
 
-    return Tables(**{name: reals(name) for name in Tables._fields})
+    batches, measured = reals("batches"), reals("attention_batches")
+    columns = [np.interp(batches, measured, column) for column in reals("decode_attention_ms").T]
+    filled = {"decode_attention_ms": np.ascontiguousarray(np.transpose(columns))}
+    return Tables(**{name: filled[name] if name in filled else reals(name) for name in Tables._fields})
