@@ -50,15 +50,25 @@ def default_name(config_path: Path) -> str:
 
 
 def _read(path: Path) -> dict[str, Any]:
+    """The config; with the quantization that some publishers keep in a file of its own beside it."""
+    config = _object(path)
+    beside = path.parent / "hf_quant_config.json"
+    if "quantization_config" not in config and beside.is_file():
+        given = _object(beside).get("quantization")
+        config["quantization_config"] = {"quant_method": "modelopt", **(given if isinstance(given, dict) else {})}
+    return config
+
+
+def _object(path: Path) -> dict[str, Any]:
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
     except json.JSONDecodeError as error:
         raise InputError(f"{path}: not valid JSON: {error}") from error
-    if not isinstance(config, dict):
-        raise InputError(f"{path}: expected a JSON object, found {type(config).__name__}")
-    return config
+    if not isinstance(found, dict):
+        raise InputError(f"{path}: expected a JSON object, found {type(found).__name__}")
+    return found
 
 
 def _checked(name: str) -> str:

@@ -78,18 +78,24 @@ def published_precision(quantization: object) -> str:
         return "bf16"
     if not isinstance(quantization, Mapping):
         raise InputError(f"quantization_config: expected an object, found {quantization!r}")
-    method = str(quantization.get("quant_method") or quantization.get("quant_algo") or "").lower()
-    if method == "fp8":
-        return "fp8_block" if quantization.get("weight_block_size") else "fp8"
+    method, algorithm = (str(quantization.get(key) or "").lower() for key in ("quant_method", "quant_algo"))
+    weights = _weights(quantization)
     if method == "mxfp4":
         return "mxfp4"
-    if method == "modelopt" and str(quantization.get("quant_algo", "")).lower() == "fp8":
-        return "fp8"
-    if method == "compressed-tensors" and _weights(quantization) == ("int", 4, 32):
+    if method == "compressed-tensors" and weights == ("int", 4, 32):
         return "int4"
-    if method == "compressed-tensors" and _weights(quantization)[:2] == ("float", 8):
-        return "fp8"
-    raise InputError(f"quantization_config: expected one of fp8, mxfp4, int4 in groups of 32, found {method!r}")
+    if method == "fp8" and quantization.get("weight_block_size"):
+        return "fp8_block"
+    if "fp8" in (method, algorithm) or (method == "compressed-tensors" and weights[:2] == ("float", 8)):
+        return "fp8_kv" if _eight_bit_kv(quantization) else "fp8"
+    found = " ".join(part for part in (method, algorithm) if part)
+    raise InputError(f"quantization_config: expected one of fp8, mxfp4, int4 in groups of 32, found {found!r}")
+
+
+def _eight_bit_kv(quantization: Mapping[str, object]) -> bool:
+    scheme = quantization.get("kv_cache_scheme")
+    bits = scheme.get("num_bits") if isinstance(scheme, Mapping) else None
+    return bits == 8 or str(quantization.get("kv_cache_quant_algo") or "").lower() == "fp8"
 
 
 def _weights(quantization: Mapping[str, object]) -> tuple[object, object, object]:

@@ -37,7 +37,14 @@ CONFIG_FIELDS = (
     "vocab_size",
     "tie_word_embeddings",
 )
-QUANTIZATION_FIELDS = ("quant_method", "quant_algo", "weight_block_size", "config_groups")
+QUANTIZATION_FIELDS = (
+    "quant_method",
+    "quant_algo",
+    "weight_block_size",
+    "config_groups",
+    "kv_cache_scheme",
+    "kv_cache_quant_algo",
+)
 
 Json = dict[str, Any]
 

@@ -6,6 +6,7 @@ may import it.
 
 import json
 import logging
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -179,8 +180,8 @@ def _library() -> tuple[Any, tuple[type[Exception], ...]]:
         errors = import_module(f"{_ROOT}.sdk.errors")
     except ImportError as error:
         raise LibraryAbsentError(
-            "measured kernel times are not installed; install them with: pip install 'flashvector[silicon]' "
-            "(or: pip install aiconfigurator-core==0.12.0)"
+            f"measured kernel times (the extra `silicon`) are not installed; install them with: "
+            f"{sys.executable} -m pip install {LIBRARY.replace(' ', '==')}"
         ) from error
     logging.getLogger(_ROOT).setLevel(logging.ERROR)
     return engine, (errors.PerfDataNotAvailableError, ValueError, LookupError, TypeError, AttributeError, RuntimeError)

@@ -72,7 +72,7 @@ def config_of(repository: str) -> Config:
         return CONFIGS[repository]
     library = find_spec("aiconfigurator_core")
     if library is None or library.origin is None:
-        raise InputError("this program needs the extra: pip install 'flashvector[silicon]'")
+        raise InputError("this program needs the extra `silicon`: pip install aiconfigurator-core==0.12.0")
     path = Path(library.origin).parent / "model_configs" / f"{repository.replace('/', '--')}_config.json"
     config: dict[str, Any] = json.loads(path.read_text())
     return config

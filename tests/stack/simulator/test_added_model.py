@@ -87,6 +87,42 @@ def test_further_tables_join_those_there_are(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
+    ("quantization", "precision"),
+    [
+        ({"quant_method": "fp8", "weight_block_size": [128, 128]}, "fp8_block"),
+        ({"quant_method": "fp8", "activation_scheme": "static"}, "fp8"),
+        ({"quant_method": "modelopt", "quant_algo": "FP8", "kv_cache_scheme": {"num_bits": 8}}, "fp8_kv"),
+        (
+            {
+                "quant_method": "compressed-tensors",
+                "config_groups": {"a": {"weights": {"type": "float", "num_bits": 8}}},
+            },
+            "fp8",
+        ),
+    ],
+)
+@pytest.mark.usefixtures("library")
+def test_a_quantized_checkpoint_takes_its_own_precision(
+    tmp_path: Path, quantization: dict[str, object], precision: str
+):
+    add_model(_config(tmp_path, quantization_config=quantization), "mine", "h100", 1, None)
+    assert list(model_file("mine")["tables"]) == [f"h100_tp1_{precision}"]
+    assert usual_precision("mine") == precision
+
+
+@pytest.mark.usefixtures("library")
+def test_quantization_may_stand_beside_the_config(tmp_path: Path):
+    config = _config(tmp_path)
+    beside = config.with_name("hf_quant_config.json")
+    beside.write_text(json.dumps({"quantization": {"quant_algo": "FP8", "kv_cache_quant_algo": "FP8"}}))
+    add_model(config, "mine", "h100", 1, None)
+    assert usual_precision("mine") == "fp8_kv"
+    beside.write_text(json.dumps({"quantization": {"quant_algo": "NVFP4"}}))
+    with pytest.raises(InputError, match="found 'modelopt nvfp4'"):
+        add_model(config, "other", "h100", 1, None)
+
+
+@pytest.mark.parametrize(
     ("changes", "arguments", "says"),
     [
         ({"head_dim": 80}, (None, "h100", 1, None), "nothing measured: attention data missing for this head size"),
@@ -131,7 +167,7 @@ def test_files_that_are_no_config(tmp_path: Path, content: str | None, says: str
 
 def test_without_the_library_the_error_says_how_to_install_it(tmp_path: Path, folder: Path, monkeypatch):
     monkeypatch.setitem(sys.modules, "aiconfigurator_core", None)
-    with pytest.raises(LibraryAbsentError, match=r"pip install 'flashvector\[silicon\]'") as raised:
+    with pytest.raises(LibraryAbsentError, match=r"-m pip install aiconfigurator-core==0\.12\.0") as raised:
         add_model(_config(tmp_path), None, "h100", 1, None)
     assert isinstance(raised.value, FlashVectorError)
     assert "\n" not in str(raised.value)

@@ -41,7 +41,7 @@ def test_attention_grows_with_context(model: str):
 
 @pytest.mark.parametrize("model", MODELS)
 def test_steps_grow_with_tokens_and_batch(model: str):
-    """Powers of two, measured to within 7 %; between them a step may be shorter with more tokens, as matrix products like full tiles."""
+    """Powers of two, measured to within 7 %; between them more tokens may take less time, as full tiles are quick."""
     for facts, tables in _tables(model).items():
         prompt = [_prefill_ms(tables, size) for size in (256, 512, 1024, 2048, 4096, 8192, 16384)]
         assert (np.diff(prompt) > -0.07 * np.array(prompt[1:])).all(), facts
