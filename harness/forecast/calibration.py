@@ -54,7 +54,7 @@ def _step_ms(fleet: FleetSpec, batch: float, context: float, prompt: float, pref
     Args:
         prefilled: prompt tokens computed per step on average; their cost is taken per token of a whole prompt.
     """
-    tables, host = tables_for(fleet.model, fleet.gpu, fleet.tensor_parallel), fleet.overhead
+    tables, host = tables_for(fleet.model, fleet.gpu, fleet.tensor_parallel, fleet.precision), fleet.overhead
     decode = _line(tables.batches, tables.generation_ms, batch)
     attention = _plane(tables.batches, tables.contexts, tables.decode_attention_ms, batch, context)
     return decode + attention + host.step_ms + host.sequence_ms * batch + prefilled * _per_token(tables, batch, prompt)

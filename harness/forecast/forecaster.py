@@ -15,7 +15,8 @@ from harness.outcome import Verification
 from stack.errors import FlashVectorError
 from stack.setting import SettingClass
 from stack.simulator.fleet import FleetSpec
-from stack.simulator.hardware import GPUS, MODELS
+from stack.simulator.hardware import GPUS, known_models
+from stack.simulator.step_times import usual_precision
 from stack.snapshot import Signal, Snapshot
 
 HORIZON_S = 60.0
@@ -123,7 +124,7 @@ def backlog_of(snapshot: Snapshot) -> tuple[int, ...]:
 def fleet_of(snapshot: Snapshot, slo: Slo) -> FleetSpec | None:
     """The fleet as the engines describe themselves; None when the model or GPU is not in the step-time tables."""
     described = next((facts for _, facts in sorted(snapshot.configuration.items()) if "model_name" in facts), {})
-    model = _known(MODELS, described.get("model_name"))
+    model = _known(known_models(), described.get("model_name"))
     gpu = described.get("gpu")
     blocks = described.get("num_gpu_blocks")
     if model is None or gpu not in GPUS:
@@ -133,6 +134,7 @@ def fleet_of(snapshot: Snapshot, slo: Slo) -> FleetSpec | None:
             model=model,
             gpu=str(gpu),
             tensor_parallel=int(float(described.get("gpu_count", 1))),
+            precision=str(described.get("precision", usual_precision(model))),
             replicas=len(snapshot.replicas),
             kv_blocks=None if blocks is None else int(float(blocks)),
             ttft_limit_s=slo.ttft_s,

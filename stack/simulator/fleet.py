@@ -14,6 +14,7 @@ class FleetSpec:
 
     Attributes:
         tensor_parallel: GPUs per replica.
+        precision: of weights and KV; see `stack.simulator.precision`.
         kv_blocks: KV blocks per replica; None derives them from memory and weights (see `hardware.kv_blocks`).
         profile: engine generation, for the host overhead.
         host: the host overhead itself, if it was fitted; None takes the profile's.
@@ -27,6 +28,7 @@ class FleetSpec:
     model: str = "llama-3.1-8b"
     gpu: str = "h100"
     tensor_parallel: int = 1
+    precision: str = "bf16"
     replicas: int = 4
     kv_blocks: int | None = None
     profile: str = "vllm-0.18"
@@ -54,8 +56,8 @@ class FleetSpec:
 
     @property
     def blocks_per_replica(self) -> int:
-        """KV blocks of one replica with bf16 KV values."""
-        return self.kv_blocks or kv_blocks(self.model, self.gpu, self.tensor_parallel)
+        """KV blocks of one replica under the default execution profile."""
+        return self.kv_blocks or kv_blocks(self.model, self.gpu, self.tensor_parallel, self.precision)
 
     @property
     def replica_names(self) -> tuple[str, ...]:

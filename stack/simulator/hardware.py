@@ -1,8 +1,11 @@
-"""Models and GPUs the simulator knows, and how many KV blocks fit beside the weights."""
+"""GPUs the simulator knows, and how many KV blocks fit beside a model's weights."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from stack.errors import InputError
+from stack.simulator.model import Model, model_of
+from stack.simulator.model_files import model_file, model_names
 
 BLOCK_TOKENS = 16
 """vLLM's default block size."""
@@ -10,27 +13,6 @@ MEMORY_UTILIZATION_RATIO = 0.9
 """vLLM's default `--gpu-memory-utilization`."""
 RUNTIME_BYTES = 3e9
 """Activations, CUDA graphs and workspace per GPU; an assumption that gives the block counts vLLM logs within 5 %."""
-
-
-@dataclass(frozen=True)
-class Model:
-    """Dimensions of a dense decoder, bf16.
-
-    Attributes:
-        repository: its name on the public model hub.
-        weight_bytes: all weights, two bytes each.
-    """
-
-    repository: str
-    weight_bytes: float
-    layers: int
-    kv_heads: int
-    head_size: int
-
-    @property
-    def kv_bytes_per_token(self) -> int:
-        """Keys and values, two bytes each, over all layers."""
-        return 2 * 2 * self.layers * self.kv_heads * self.head_size
 
 
 @dataclass(frozen=True)
@@ -46,42 +28,53 @@ class Gpu:
     memory_bytes: float
 
 
-MODELS = {
-    "llama-3.1-8b": Model("meta-llama/Meta-Llama-3.1-8B", 16.06e9, 32, 8, 128),
-    "llama-3.1-70b": Model("meta-llama/Meta-Llama-3.1-70B", 141.1e9, 80, 8, 128),
-    "qwen3-8b": Model("Qwen/Qwen3-8B", 16.38e9, 36, 8, 128),
-    "qwen3-32b": Model("Qwen/Qwen3-32B", 65.5e9, 64, 8, 128),
-}
-
 GPUS = {
     "h100": Gpu("h100_sxm", 81_559 * 2**20),
     "h200": Gpu("h200_sxm", 143_771 * 2**20),
 }
 
 
-def kv_blocks(model: str, gpu: str, tensor_parallel: int) -> int:
-    """KV blocks of one replica: (0.9 memory - weights share - runtime) / bytes of a block's share, per GPU.
+def kv_blocks(model: str, gpu: str, tensor_parallel: int, precision: str = "bf16") -> int:
+    """KV blocks of one replica; see `blocks_of`.
 
     Raises:
-        InputError: unknown model or GPU, or the weights do not fit.
+        InputError: unknown model, GPU or precision, or the weights do not fit.
     """
-    weights, kv_bytes = model_named(model).weight_bytes, model_named(model).kv_bytes_per_token
+    return blocks_of(model_named(model), gpu, tensor_parallel, precision)
+
+
+def blocks_of(model: Model, gpu: str, tensor_parallel: int, precision: str) -> int:
+    """Blocks beside the weights: (0.9 memory - weights share - runtime) / bytes of a block, all per GPU.
+
+    Raises:
+        InputError: unknown GPU or precision, or the weights do not fit.
+    """
+    weights = model.weight_bytes(precision)
     left = gpu_named(gpu).memory_bytes * MEMORY_UTILIZATION_RATIO - weights / tensor_parallel - RUNTIME_BYTES
-    blocks = int(left / (kv_bytes / tensor_parallel * BLOCK_TOKENS))
+    blocks = int(left / (model.kv_bytes_per_token(precision, tensor_parallel) * BLOCK_TOKENS))
     if blocks < 1:
-        raise InputError(f"{model} does not fit on {tensor_parallel} x {gpu}")
+        size = f"{weights / 1e9:.1f} GB of weights"
+        raise InputError(f"{model.repository} in {precision} does not fit on {tensor_parallel} x {gpu}: {size}")
     return blocks
 
 
 def model_named(name: str) -> Model:
-    """The model called `name`.
+    """The model called `name`, shipped or added by the user.
 
     Raises:
         InputError: there is none; the text lists those that exist.
     """
-    if name not in MODELS:
-        raise InputError(f"no model {name!r}; known models are {', '.join(MODELS)}")
-    return MODELS[name]
+    file = model_file(name)
+    return model_of(file["config"], file["repository"])
+
+
+def known_models() -> dict[str, Model]:
+    """All models by name, but for those of the user's files that cannot be used."""
+    found = {}
+    for name in model_names():
+        with suppress(InputError):
+            found[name] = model_named(name)
+    return found
 
 
 def gpu_named(name: str) -> Gpu:

@@ -10,7 +10,7 @@ from stack.reading import GATEWAY, Counter, Distribution, Gauge, Histogram, Read
 from stack.simulator.engine import layout
 from stack.simulator.engine.layout import World
 from stack.simulator.fleet import FleetSpec
-from stack.simulator.hardware import BLOCK_TOKENS, GPUS, MEMORY_UTILIZATION_RATIO, MODELS
+from stack.simulator.hardware import BLOCK_TOKENS, GPUS, MEMORY_UTILIZATION_RATIO, model_named
 from stack.simulator.world import BUCKETS
 
 MOST_PREFIXES = 5
@@ -55,13 +55,14 @@ def engine_reading(world: World, fleet: FleetSpec, r: int, time_s: float, fragme
         counters={counter: float(world.counter[r, column]) for counter, column in _COUNTERS.items()},
         histograms={distribution: _histogram(world, r, distribution) for distribution in BUCKETS},
         configuration={
-            "model_name": MODELS[fleet.model].repository,
+            "model_name": model_named(fleet.model).repository,
             "num_gpu_blocks": float(replica[layout.TOTAL_BLOCKS]),
             "block_size": float(BLOCK_TOKENS),
             "enable_prefix_caching": "True",
             "gpu_memory_utilization": MEMORY_UTILIZATION_RATIO,
             "gpu": fleet.gpu,
             "gpu_count": float(fleet.tensor_parallel),
+            "precision": fleet.precision,
             "engine": fleet.profile,
         },
         prefixes=_prefixes(world, r),

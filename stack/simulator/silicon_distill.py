@@ -1,138 +1,145 @@
-"""Distil step-time tables from measured silicon data; a developer's script, never needed at run time.
+"""Distil step-time tables of one model from measured kernel times; needs the optional extra `silicon`."""
 
-Run with an interpreter that has aiconfigurator-core 0.12.0 (extra `silicon`):
-    python -m stack.simulator.silicon_distill
-"""
+from typing import Any
 
-import json
-from collections.abc import Callable, Sequence
-from importlib import import_module
-from pathlib import Path
-from typing import Any, Protocol
+from stack.errors import InputError
+from stack.simulator.hardware import GPUS, blocks_of
+from stack.simulator.model import Config, Model, model_of, text_config
+from stack.simulator.model_files import table_key
+from stack.simulator.precision import precision_named
+from stack.simulator.silicon_grid import ATTENTION_BATCHES, BATCHES, CACHED, CHUNKS, CONTEXTS, GRID, TOKENS
+from stack.simulator.silicon_library import LIBRARY, Experts, Kernels
 
-from stack.simulator.hardware import GPUS, MODELS
-
-TOKENS = sorted({*range(1, 17), *(round(2 ** (4 + i / 4)) for i in range(41))})
-BATCHES = [1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 160, 192, 256, 320, 384, 512, 768, 1024]
-CONTEXTS = [
-    16,
-    64,
-    128,
-    256,
-    384,
-    512,
-    768,
-    1024,
-    1536,
-    2048,
-    3072,
-    4096,
-    6144,
-    8192,
-    12288,
-    16384,
-    32768,
-    65536,
-    131072,
-]
-CHUNKS = [1, 16, 64, 128, 256, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 16384]
-CACHED = [0, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536]
-
-TARGETS = (
-    ("llama-3.1-8b", "h100", 1),
-    ("llama-3.1-8b", "h200", 1),
-    ("llama-3.1-70b", "h100", 4),
-    ("llama-3.1-70b", "h200", 2),
-    ("llama-3.1-70b", "h200", 4),
-    ("qwen3-8b", "h100", 1),
-    ("qwen3-8b", "h200", 1),
-    ("qwen3-32b", "h100", 2),
+DIGITS = 5
+BLOCK_WEIGHTS = 128
+"""Side of an FP8 block; an expert that tensor parallelism would cut through one cannot be shared."""
+CONFIG_FIELDS = (
+    "num_hidden_layers",
+    "hidden_size",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "head_dim",
+    "intermediate_size",
+    "moe_intermediate_size",
+    "num_local_experts",
+    "n_routed_experts",
+    "num_experts",
+    "n_shared_experts",
+    "num_experts_per_tok",
+    "first_k_dense_replace",
+    "mlp_only_layers",
+    "kv_lora_rank",
+    "q_lora_rank",
+    "qk_nope_head_dim",
+    "qk_rope_head_dim",
+    "v_head_dim",
+    "layer_types",
+    "vocab_size",
+    "tie_word_embeddings",
+)
+QUANTIZATION_FIELDS = (
+    "quant_method",
+    "quant_algo",
+    "weight_block_size",
+    "config_groups",
+    "kv_cache_scheme",
+    "kv_cache_quant_algo",
 )
 
-PROVENANCE = {
-    "library": "aiconfigurator-core 0.12.0",
-    "licence": "Apache-2.0",
-    "copyright": "NVIDIA CORPORATION & AFFILIATES",
-    "measured_with": "vLLM 0.24.0",
-    "precision": "bf16",
-}
+Json = dict[str, Any]
 
 
-class _Operations(Protocol):
-    """What is used of aiconfigurator_core's compiled engine."""
+def empty_file(name: str, repository: str, config: Config) -> Json:
+    """A model's file without tables; see `stack.simulator.model_files` for its fields.
 
-    def evaluate_context_ops(self, index: Sequence[int], **shape: int) -> list[tuple[Any, ...]]: ...
-
-    def evaluate_generation_ops(self, index: Sequence[int], **shape: int) -> list[tuple[Any, ...]]: ...
-
-
-def distil(model: str, gpu: str, tensor_parallel: int) -> dict[str, Any]:
-    """The tables of one model on one GPU type, in milliseconds per engine step.
-
-    A step's time is the non-attention time at its token count, plus attention of each prefill chunk, plus decode
-    attention of the batch; summed over operations, the tables give the library's own answers at the grid points.
+    Raises:
+        InputError: the config is unusable.
     """
-    engine = _engine(model, gpu, tensor_parallel)
-    context_rest, context_attention = _split(engine.evaluate_context_ops, "context_attention")
-    decode_rest, decode_attention = _split(engine.evaluate_generation_ops, "generation_attention")
-
-    def context(index: list[int], **shape: int) -> float:
-        return _total(engine.evaluate_context_ops(index, batch_size=1, **shape))
-
-    def decode(index: list[int], batch: int, tokens: int) -> float:
-        return _total(engine.evaluate_generation_ops(index, batch_size=batch, s=tokens))
-
+    model_of(config, repository)
+    kept = {field: value for field, value in text_config(config).items() if field in CONFIG_FIELDS}
+    quantization = config.get("quantization_config") or text_config(config).get("quantization_config")
+    if quantization:
+        kept["quantization_config"] = {key: quantization[key] for key in QUANTIZATION_FIELDS if key in quantization}
+    kept = {"architectures": config.get("architectures")} | kept
     return {
-        "model": model,
-        "gpu": gpu,
-        "tensor_parallel": tensor_parallel,
-        "provenance": PROVENANCE,
-        "tokens": TOKENS,
-        "context_ms": [context(context_rest, s=tokens) for tokens in TOKENS],
-        "batches": BATCHES,
-        "generation_ms": [decode(decode_rest, batch, 512) for batch in BATCHES],
-        "contexts": CONTEXTS,
-        "decode_attention_ms": [[decode(decode_attention, b, c) for c in CONTEXTS] for b in BATCHES],
-        "chunks": CHUNKS,
-        "cached": CACHED,
-        "prefill_attention_ms": [[context(context_attention, s=n, prefix=p) for p in CACHED] for n in CHUNKS],
+        "model": name,
+        "repository": repository,
+        "config": kept,
+        "provenance": {
+            "library": LIBRARY,
+            "licence": "Apache-2.0",
+            "copyright": "NVIDIA CORPORATION & AFFILIATES",
+            "measured_with": {},
+        },
+        **GRID,
+        "tables": {},
+        "attention": {},
     }
 
 
-def _engine(model: str, gpu: str, tensor_parallel: int) -> _Operations:
-    """The library's engine; imported here only, because its name changes with its next version."""
-    library = import_module("aiconfigurator_core.sdk.engine")
-    engine: _Operations = library.EngineHandle.compile(
-        MODELS[model].repository, GPUS[gpu].silicon_name, "vllm", tp_size=tensor_parallel
-    )
-    return engine
+def add_table(file: Json, config: Config, gpu: str, tensor_parallel: int, precision: str) -> None:
+    """Put the tables of one GPU type, tensor-parallel size and precision into a model's file, in ms per engine step.
+
+    A step's time is the non-attention time at its token count, plus attention of each prefill chunk, plus decode
+    attention of the batch; summed over operations, the tables give the library's own answers at the grid points.
+
+    Args:
+        config: the whole config.json.
+
+    Raises:
+        InputError: the weights do not fit, the heads cannot be spread, or there are no measurements.
+        LibraryAbsentError: the extra is not installed.
+    """
+    model, held = model_of(file["config"], file["repository"]), precision_named(precision)
+    blocks_of(model, gpu, tensor_parallel, precision)
+    heads = file["config"]["num_attention_heads"]
+    if heads % tensor_parallel:
+        raise InputError(f"num_attention_heads: {heads} cannot be spread over {tensor_parallel} GPUs")
+    if not model.expert and held.expert_bytes != held.linear_bytes:
+        raise InputError(f"{precision} is a precision of experts; this model has none")
+    experts = spread_of_experts(model, file["config"], tensor_parallel, precision)
+    kernels = Kernels(config, GPUS[gpu], tensor_parallel, held, experts)
+    name = f"{gpu}_tp{tensor_parallel}_kv{8 * held.kv_bytes}"
+    attention = file["attention"].get(name) or _attention(kernels)
+    table = {
+        "kernels": "/".join(held.kernels),
+        **({"experts": _spread(experts)} if model.expert else {}),
+        **({"fused_attention": True} if kernels.fused_attention else {}),
+        "sources": kernels.sources(),
+        "attention": name,
+        "context_ms": [_rounded(kernels.context_rest(tokens)) for tokens in TOKENS],
+        "generation_ms": [_rounded(kernels.generation_rest(batch)) for batch in BATCHES],
+        **({"gaps": sorted(kernels.gaps)} if kernels.gaps else {}),
+    }
+    file["provenance"]["measured_with"][gpu] = kernels.measured_with
+    file["attention"][name] = attention
+    file["tables"][table_key(gpu, tensor_parallel, precision)] = table
 
 
-def _split(evaluate: Callable[..., list[tuple[Any, ...]]], attention: str) -> tuple[list[int], list[int]]:
-    """Operation indices without and with the one called `attention`; the library tells the end by raising."""
-    rest: list[int] = []
-    chosen: list[int] = []
-    index = 0
-    while True:
-        try:
-            name = evaluate([index], batch_size=1, s=64)[0][0]
-        except (IndexError, ValueError, RuntimeError):
-            return rest, chosen
-        (chosen if name == attention else rest).append(index)
-        index += 1
+def spread_of_experts(model: Model, config: Config, tensor_parallel: int, precision: str) -> Experts:
+    """Each expert over all GPUs, as vLLM does by default; whole experts per GPU where FP8 blocks forbid it."""
+    width = config.get("moe_intermediate_size") or config.get("intermediate_size") or 0
+    split = precision == "fp8_block" and width % (tensor_parallel * BLOCK_WEIGHTS) != 0
+    if not model.expert:
+        return Experts(1, 1)
+    return Experts(1, tensor_parallel) if split else Experts(tensor_parallel, 1)
 
 
-def _total(operations: list[tuple[Any, ...]]) -> float:
-    return float(f"{sum(operation[1] for operation in operations):.6g}")
+def _spread(experts: Experts) -> str:
+    return "expert parallel" if experts.groups > 1 else "tensor parallel"
 
 
-def main() -> None:
-    """Write one file per target into the package's silicon folder."""
-    folder = Path(__file__).parent / "silicon"
-    for model, gpu, tensor_parallel in TARGETS:
-        path = folder / f"{model}_{gpu}_tp{tensor_parallel}.json"
-        path.write_text(json.dumps(distil(model, gpu, tensor_parallel), separators=(",", ":")) + "\n")
+def _attention(kernels: Kernels) -> Json:
+    return {
+        "decode_attention_ms": [
+            [_rounded(kernels.generation_attention(batch, context)) for context in CONTEXTS]
+            for batch in ATTENTION_BATCHES
+        ],
+        "prefill_attention_ms": [
+            [_rounded(kernels.context_attention(tokens, cached)) for cached in CACHED] for tokens in CHUNKS
+        ],
+    }
 
 
-if __name__ == "__main__":
-    main()
+def _rounded(time_ms: float) -> float:
+    return float(f"{time_ms:.{DIGITS}g}")

@@ -74,7 +74,7 @@ class Simulation:
                 raise InputError(f"fault {fault.name}: there is no replica {fault.replica} among {fleet.replicas}")
             traffic = flooded(traffic, fault, seed)
         self.fleet, self.traffic, self._seed = fleet, traffic, seed
-        self._tables = step_times or tables_for(fleet.model, fleet.gpu, fleet.tensor_parallel)
+        self._tables = step_times or tables_for(fleet.model, fleet.gpu, fleet.tensor_parallel, fleet.precision)
         self._kernels = kernels(compiled)
         self._world = new_world(fleet, traffic)
         self._world.constant[layout.MACRO_STEPS] = macro_steps
