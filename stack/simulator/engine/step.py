@@ -11,6 +11,7 @@ from stack.simulator.engine.block_pool import take
 from stack.simulator.engine.interpolation import across, along
 from stack.simulator.engine.layout import (
     ALL_DECODING,
+    ASYNC_LAG,
     ATTENTION_SCALE,
     BLOCK,
     BUSY_S,
@@ -173,21 +174,35 @@ def steps_over(world: World, r: int, t: float) -> int:
 
 
 def cut(world: World, r: int, t: float) -> None:
-    """Something may be admitted from `t` on: of the steps under way only those that have begun are run."""
+    """A request has come at `t`: of the steps under way only those that it cannot take part in are run.
+
+    With asynchronous scheduling the step after the one in progress is already scheduled.
+    """
     if world.replica[r, PLANNED] > 1:
-        world.replica[r, PLANNED] = min(world.replica[r, PLANNED], steps_over(world, r, t) + 1)
-        world.real[r, PLAN_END_S] = world.real[r, CLOCK_S] + steps_s(world, r, world.replica[r, PLANNED])
+        steps = steps_over(world, r, t)
+        if world.constant[ASYNC_LAG] > 0 and t > world.real[r, CLOCK_S] + steps_s(world, r, steps):
+            steps += 1
+        keep(world, r, steps + 1)
     set_due(world, r)
+
+
+def keep(world: World, r: int, steps: int) -> None:
+    """No more than the first `steps` of the steps under way are run."""
+    if world.replica[r, PLANNED] > steps:
+        world.replica[r, PLANNED] = steps
+        world.real[r, PLAN_END_S] = world.real[r, CLOCK_S] + steps_s(world, r, steps)
 
 
 def settle(world: World, r: int, t: float) -> None:
     """Put in force what is over at `t`; at most one step remains under way, and it has its blocks."""
     if world.replica[r, PLANNED] > 1:
-        cut(world, r, t)
-        over = min(steps_over(world, r, t), world.replica[r, PLANNED] - 1)
+        over = steps_over(world, r, t)
+        keep(world, r, over + 1)
+        over = min(over, world.replica[r, PLANNED] - 1)
         if over > 0:
             commit(world, r, over)
             grant_decoding(world, r)
+        set_due(world, r)
 
 
 def commit(world: World, r: int, steps: int) -> None:
