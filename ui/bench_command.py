@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from stack.simulator.engine.kernels import available
+from stack.simulator.engine.kernels import kernels
 from stack.simulator.speed import CASES, measured
 from ui.json_file import check_writable, write_json
 
@@ -18,12 +18,11 @@ def bench_command(
     """Simulated seconds per second of CPU time: 512 prompt and 128 output tokens, prefix cache and metrics on."""
     if json_path is not None:
         check_writable(json_path)
+    kernels(None)
     figures = measured()
     if json_path is not None:
         write_json(json_path, figures)
     Console().print(table_of(figures))
-    if not available():
-        Console(stderr=True).print("numba is not installed: plain Python only; `pip install numba` is 30 times faster")
 
 
 def table_of(figures: dict[str, Any]) -> Table:
