@@ -28,7 +28,7 @@ def us_per_request(replicas: int, rate_per_replica_s: float) -> float:
 def place(replicas: int, us: float) -> tuple[float, float]:
     """Where a point stands in the figure; replicas on a logarithmic axis."""
     across = math.log2(replicas) / math.log2(REPLICAS[-1])
-    return LEFT + across * (WIDTH - LEFT - 150), HEIGHT - BOTTOM - us / TOP_US * (HEIGHT - BOTTOM - 20)
+    return LEFT + across * (WIDTH - LEFT - 30), HEIGHT - BOTTOM - us / TOP_US * (HEIGHT - BOTTOM - 20)
 
 
 def figure(lines: Mapping[str, Sequence[float]]) -> str:
@@ -41,14 +41,13 @@ def figure(lines: Mapping[str, Sequence[float]]) -> str:
     for replicas in REPLICAS:
         x, y = place(replicas, 0)
         parts.append(f'<text x="{x - 6}" y="{y + 18}">{replicas}</text>')
-    parts.append(f'<text x="{LEFT + 180}" y="{HEIGHT - 8}">replicas</text>')
+    parts.append(f'<text x="{WIDTH / 2}" y="{HEIGHT - 8}">replicas</text>')
     parts.append(f'<text x="{LEFT - 50}" y="14">CPU time per request, µs</text>')
-    for (name, values), colour in zip(lines.items(), COLOURS, strict=True):
+    for row, ((name, values), colour) in enumerate(zip(lines.items(), COLOURS, strict=True)):
         points = [place(*point) for point in zip(REPLICAS, values, strict=True)]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
         parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        x, y = points[-1]
-        parts.append(f'<text x="{x + 8:.1f}" y="{y + 4:.1f}" fill="{colour}">{name}</text>')
+        parts.append(f'<text x="{LEFT + 12}" y="{40 + 18 * row}" fill="{colour}">{name}</text>')
     return "\n".join([*parts, "</svg>", ""])
 
 
