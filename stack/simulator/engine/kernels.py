@@ -14,13 +14,17 @@ from typing import Any, TypeVar
 
 from stack.errors import InputError
 from stack.simulator.engine import (
+    admission,
     block_pool,
     interpolation,
     lanes,
     layout,
     leaving,
+    lifecycle,
     meter,
     prefix_cache,
+    pricing,
+    progress,
     routing,
     run,
     scheduling,
@@ -30,7 +34,22 @@ from stack.simulator.engine.layout import SAMPLE_TABLES, SAMPLE_WORLD, Tables, W
 
 WITHOUT_NUMBA = "numba is not installed, with which the simulator is about 50 times as fast (pip install numba)"
 
-_MODULES = (interpolation, meter, lanes, block_pool, prefix_cache, leaving, scheduling, step, routing, run)
+_MODULES = (
+    interpolation,
+    meter,
+    lanes,
+    block_pool,
+    prefix_cache,
+    leaving,
+    admission,
+    scheduling,
+    pricing,
+    progress,
+    step,
+    routing,
+    lifecycle,
+    run,
+)
 """In the order of their imports: a function is compiled after those it calls."""
 
 
@@ -59,10 +78,10 @@ def _viewed(arrays: _Arrays) -> _Arrays:
 
 PLAIN = Kernels(
     lambda world, tables, until_s: run.advance(_viewed(world), _viewed(tables), until_s),
-    lambda world, r, t: run.lose(_viewed(world), r, t),
+    lambda world, r, t: lifecycle.lose(_viewed(world), r, t),
     lambda world, r: block_pool.resize(_viewed(world), r),
-    lambda world, r, t: run.begin_restart(_viewed(world), r, t),
-    lambda world, r: run.end_restart(_viewed(world), r),
+    lambda world, r, t: lifecycle.begin_restart(_viewed(world), r, t),
+    lambda world, r: lifecycle.end_restart(_viewed(world), r),
 )
 
 

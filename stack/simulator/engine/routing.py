@@ -1,5 +1,6 @@
 """The gateway: which replica gets a request. Its own counts are exact, engine facts are as of its last scrape."""
 
+from stack.simulator.engine.admission import too_late
 from stack.simulator.engine.lanes import first_lane, gateway_length, pop, push_back
 from stack.simulator.engine.layout import (
     BATCH_CAP,
@@ -49,7 +50,6 @@ from stack.simulator.engine.layout import (
 )
 from stack.simulator.engine.leaving import shed
 from stack.simulator.engine.prefix_cache import believed_chunks, cached_chunks, reusable
-from stack.simulator.engine.scheduling import too_late
 from stack.simulator.engine.step import cut
 
 REQUEST_COST_TOKENS = 64.0
