@@ -9,6 +9,7 @@ from agent.settings import Settings
 from agent.simulated_run import SimulatedRun
 from stack.simulator.fleet import FleetSpec
 from stack.simulator.server import LOOPBACK, serve
+from ui.validate_command import validate_rows
 
 HOURS = 6.0
 
@@ -46,3 +47,6 @@ def serve_metrics(
         ).stack()
     console.print(f"http://{LOOPBACK}:{port}/metrics, {HOURS:g} hours of traffic; Ctrl-C ends it", highlight=False)
     serve(stack, port=port, speed=speed)
+
+
+simulate.command("validate")(validate_rows)

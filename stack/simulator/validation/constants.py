@@ -1,0 +1,71 @@
+"""The constants of an engine generation as a vector that can be fitted, with what is believed of each beforehand."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from stack.simulator.engine.layout import Floats
+from stack.simulator.overhead import EngineProfile, KernelScale
+
+
+@dataclass(frozen=True)
+class Belief:
+    """What is held of a constant before any row is seen; a normal distribution.
+
+    Attributes:
+        step: change that tells how the figures depend on it; well above the simulation's own scatter.
+        low: physical lower bound.
+    """
+
+    mean: float
+    deviation: float
+    step: float
+    low: float
+
+
+HOST = {
+    "step_ms": Belief(0.5, 1.0, 0.5, 0.0),
+    "sequence_ms": Belief(0.02, 0.02, 0.01, 0.0),
+    "frontend_s": Belief(0.015, 0.015, 0.01, 0.0),
+}
+"""Host constants of a generation. Means and widths are the order of magnitude of published profiles of vLLM V1."""
+KERNELS = {
+    "decode": Belief(1.0, 0.05, 0.05, 0.5),
+    "prefill": Belief(1.0, 0.15, 0.1, 0.3),
+}
+"""Kernel scales on one GPU type: versions differ by some percent where memory binds, by more where arithmetic does."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which constants a vector holds, in order: those of the host, then the scales of each kind of kernels.
+
+    Attributes:
+        kernels: pairs of family and GPU type.
+    """
+
+    kernels: tuple[tuple[str, str], ...]
+
+    @property
+    def beliefs(self) -> tuple[Belief, ...]:
+        """One per entry."""
+        return (*HOST.values(), *(belief for _ in self.kernels for belief in KERNELS.values()))
+
+    def start(self) -> Floats:
+        """What is believed beforehand."""
+        return np.array([belief.mean for belief in self.beliefs])
+
+    def profile(self, vector: Floats, async_lag: bool) -> EngineProfile:
+        """The generation with these constants."""
+        host: dict[str, Any] = {name: float(value) for name, value in zip(HOST, vector, strict=False)}
+        scales = np.reshape(vector[len(HOST) :], (len(self.kernels), len(KERNELS)))
+        kernels = tuple(
+            KernelScale(family, gpu, float(decode), float(prefill))
+            for (family, gpu), (decode, prefill) in zip(self.kernels, scales, strict=True)
+        )
+        return EngineProfile(**host, async_lag=async_lag, kernels=kernels)
+
+    def bounded(self, vector: Floats) -> Floats:
+        """The vector with every entry at or above its physical bound."""
+        return np.maximum(vector, [belief.low for belief in self.beliefs])

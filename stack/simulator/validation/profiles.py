@@ -1,0 +1,50 @@
+"""Fitted profiles of all generations in some rows, and which one stands for a generation that is not among them."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from stack.errors import InputError
+from stack.simulator.overhead import EngineProfile
+from stack.simulator.validation.case import Case
+from stack.simulator.validation.fit import fitted_profile
+from stack.simulator.validation.generations import nearest, schedules_asynchronously
+
+
+@dataclass(frozen=True)
+class FittedProfiles:
+    """Profiles by generation.
+
+    Attributes:
+        rows: how many rows each was fitted on.
+    """
+
+    by_generation: Mapping[str, EngineProfile]
+    rows: Mapping[str, int]
+
+    def source_of(self, generation: str) -> str:
+        """The generation whose constants are used for `generation`.
+
+        Raises:
+            InputError: nothing was fitted.
+        """
+        found = nearest(generation, self.by_generation)
+        if found is None:
+            raise InputError("no row is left to fit on; see the reasons for which rows are left out")
+        return found
+
+    def profile_for(self, generation: str) -> EngineProfile:
+        """The constants for a generation; how it schedules follows its own version, whosever the constants are."""
+        profile = self.by_generation[self.source_of(generation)]
+        return replace(profile, async_lag=schedules_asynchronously(generation))
+
+
+def fitted_profiles(cases: Iterable[Case]) -> FittedProfiles:
+    """One profile per generation in the rows."""
+    rows: dict[str, list[Case]] = defaultdict(list)
+    for case in cases:
+        rows[case.generation].append(case)
+    return FittedProfiles(
+        {generation: fitted_profile(found) for generation, found in sorted(rows.items())},
+        {generation: len(found) for generation, found in rows.items()},
+    )
