@@ -51,7 +51,7 @@ class FleetSpec:
         """Host time per step and request, and the kernels' scale."""
         if self.host is not None:
             return self.host
-        family = kernel_family(model_named(self.model).expert > 0, self.precision)
+        family = kernel_family(model_named(self.model), self.precision)
         return PROFILES[self.profile].host(family, self.gpu)
 
     @property

@@ -4,9 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from stack.simulator.engine.layout import Tables
+from stack.simulator.model import Model
 
 DENSE = "dense"
-"""Kernel family of models without experts; a mixture's family is the precision of its experts."""
+"""Kernel family of models without experts whose queries share KV heads."""
+MANY_KV_HEADS = "dense, many KV heads"
+"""The same without sharing: attention reads several times more, with kernels of its own."""
+MANY = 32
+"""From here on KV heads are many; models that share them have 8 or 16 at most."""
 
 
 @dataclass(frozen=True)
@@ -74,9 +79,11 @@ class EngineProfile:
         )
 
 
-def kernel_family(has_experts: bool, precision: str) -> str:
-    """Which kernels dominate a model's steps: dense linear layers, or experts in one precision."""
-    return f"experts in {precision}" if has_experts else DENSE
+def kernel_family(model: Model, precision: str) -> str:
+    """Which kernels dominate a model's steps: experts in one precision, attention over many KV heads, or neither."""
+    if model.expert > 0:
+        return f"experts in {precision}"
+    return MANY_KV_HEADS if model.kv_heads >= MANY and not model.latent_size else DENSE
 
 
 def scaled(tables: Tables, host: HostOverhead) -> Tables:
@@ -93,8 +100,48 @@ def scaled(tables: Tables, host: HostOverhead) -> Tables:
     )
 
 
+_DENSE_2026 = (KernelScale(DENSE, "h100", 0.997, 1.080), KernelScale(DENSE, "h200", 0.933, 1.117))
+"""Llama-3.1-70B FP8: 41 unversioned rows of April 2026."""
+
 PROFILES: Mapping[str, EngineProfile] = {
-    "vllm-0.12": EngineProfile(1.9, 0.041, 0.008, False),
-    "vllm-0.18": EngineProfile(0.13, 0.0164, 0.008, True),
+    "vllm-0.12": EngineProfile(
+        step_ms=1.763,
+        sequence_ms=0.0385,
+        frontend_s=0.0410,
+        async_lag=False,
+        kernels=(KernelScale(DENSE, "h100", 0.959, 1.064),),
+        provenance="57 closed-loop rows, Qwen3-32B on H100 with TP 2 and 8; fitted 2026-11-30",
+    ),
+    "vllm-0.15": EngineProfile(
+        step_ms=0.0,
+        sequence_ms=0.0,
+        frontend_s=0.0055,
+        async_lag=True,
+        kernels=(
+            KernelScale(DENSE, "h100", 1.034, 0.905),
+            KernelScale(MANY_KV_HEADS, "h100", 0.922, 1.050),
+            KernelScale("experts in bf16", "h100", 0.953, 0.931),
+        ),
+        provenance="10 open-loop rows, Llama-2, CodeLlama and Mixtral on H100; fitted 2026-11-30",
+    ),
+    "vllm-0.18": EngineProfile(
+        step_ms=0.640,
+        sequence_ms=0.0142,
+        frontend_s=0.0128,
+        async_lag=True,
+        kernels=(KernelScale("experts in mxfp4", "h100", 0.861, 1.551), *_DENSE_2026),
+        provenance="43 closed-loop rows, gpt-oss-120b on H100 with TP 2 to 8, dense kernels of 41 unversioned rows of "
+        "Llama-3.1-70B; fitted 2026-11-30",
+    ),
+    "vllm-unversioned": EngineProfile(
+        step_ms=1.324,
+        sequence_ms=0.0257,
+        frontend_s=0.0085,
+        async_lag=True,
+        kernels=(*_DENSE_2026, KernelScale("experts in mxfp4", "h100", 1.085, 1.253)),
+        provenance="43 closed-loop rows of April 2026 whose version is not published, Llama-3.1-70B on H100 and H200 "
+        "with TP 1 and 4, gpt-oss-120b on H100; fitted 2026-11-30",
+    ),
 }
-"""Fitted profiles by engine generation; `flashvector simulate validate` fits them anew on any file of measured rows."""
+"""Fitted on public benchmark rows by `flashvector simulate validate`, which fits them anew on any file; see
+docs/accuracy.md. vllm-0.18 is the one for current versions."""

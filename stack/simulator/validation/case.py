@@ -11,6 +11,7 @@ from stack.simulator.step_times import tables_for
 from stack.simulator.validation.figures import Figures, has_figures, measured_figures
 from stack.simulator.validation.generations import generation_of
 from stack.simulator.validation.naming import gpu_of_row, model_of_row, precision_of_row
+from stack.simulator.validation.roofline import PEAKS, ClosedLoop, is_impossible
 from stack.simulator.validation.rows import MeasuredRow
 
 SMALLEST_DEFAULT_CAP = 256
@@ -77,12 +78,13 @@ def case_of(row: MeasuredRow) -> Case:
         model=model,
         gpu=gpu,
         precision=precision,
-        family=kernel_family(model_named(model).expert > 0, precision),
+        family=kernel_family(model_named(model), precision),
         kv_blocks=blocks,
         tables=tables_for(model, gpu, row.tensor_parallel, precision),
         measured=measured_figures(row),
     )
     _check_saturation(case)
+    _check_possibility(case)
     return case
 
 
@@ -120,3 +122,20 @@ def _check_saturation(case: Case) -> None:
     holds = case.kv_blocks * BLOCK_TOKENS
     if tokens > KV_MARGIN * holds:
         raise InputError(f"saturated: {users:g} users need {tokens:.0f} KV tokens, the replica holds {holds}")
+
+
+def _check_possibility(case: Case) -> None:
+    row = case.row
+    if row.is_open_loop or case.gpu not in PEAKS:
+        return
+    load = ClosedLoop(
+        model=case.model,
+        gpu=case.gpu,
+        precision=case.precision,
+        tensor_parallel=row.tensor_parallel,
+        users=row.concurrency or 1.0,
+        prompt_tokens=case.prompt_tokens,
+        output_tokens=case.output_tokens,
+    )
+    if is_impossible(load, case.measured):
+        raise InputError("faster than the GPUs it names can be: not one replica on them")

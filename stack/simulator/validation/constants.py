@@ -56,6 +56,11 @@ class Layout:
         """What is believed beforehand."""
         return np.array([belief.mean for belief in self.beliefs])
 
+    @property
+    def deviations(self) -> Floats:
+        """How far each entry may well be from that."""
+        return np.array([belief.deviation for belief in self.beliefs])
+
     def profile(self, vector: Floats, async_lag: bool) -> EngineProfile:
         """The generation with these constants."""
         host: dict[str, Any] = {name: float(value) for name, value in zip(HOST, vector, strict=False)}

@@ -29,18 +29,17 @@ def schedules_asynchronously(generation: str) -> bool:
     return version is None or version >= ASYNC_SINCE
 
 
-def nearest(generation: str, fitted: Iterable[str]) -> str | None:
-    """The generation whose version is closest, the newer one of two; the unversioned count as the newest.
+def by_nearness(generation: str, known: Iterable[str]) -> list[str]:
+    """Generations by the distance of their version, the same one first, the newer one of two equally far first.
 
-    Returns:
-        None when there is none at all.
+    The unversioned are taken for as new as the newest that is known.
     """
-    known = list(fitted)
-    if generation in known or not known:
-        return generation if known else None
-    return min(known, key=lambda name: (abs(_place(name) - _place(generation)), -_place(name), name))
+    names = list(known)
+    newest = max((_place(name) for name in (*names, generation) if version_of(name)), default=0.0)
+    own = _place(generation, newest)
+    return sorted(names, key=lambda name: (name != generation, abs(_place(name, newest) - own), -_place(name), name))
 
 
-def _place(generation: str) -> float:
+def _place(generation: str, newest: float = 0.0) -> float:
     version = version_of(generation)
-    return version[0] * 100.0 + version[1] if version else 1e6
+    return version[0] * 100.0 + version[1] if version else newest

@@ -8,7 +8,7 @@ from stack.errors import InputError
 from stack.simulator.overhead import EngineProfile
 from stack.simulator.validation.case import Case
 from stack.simulator.validation.fit import fitted_profile
-from stack.simulator.validation.generations import nearest, schedules_asynchronously
+from stack.simulator.validation.generations import by_nearness, schedules_asynchronously
 
 
 @dataclass(frozen=True)
@@ -28,15 +28,21 @@ class FittedProfiles:
         Raises:
             InputError: nothing was fitted.
         """
-        found = nearest(generation, self.by_generation)
-        if found is None:
+        if not self.by_generation:
             raise InputError("no row is left to fit on; see the reasons for which rows are left out")
-        return found
+        return by_nearness(generation, self.by_generation)[0]
 
     def profile_for(self, generation: str) -> EngineProfile:
-        """The constants for a generation; how it schedules follows its own version, whosever the constants are."""
+        """The constants for a generation; how it schedules follows its own version, whosever the constants are.
+
+        Kernel families that the generation has no rows of come from the nearest generation that has.
+        """
         profile = self.by_generation[self.source_of(generation)]
-        return replace(profile, async_lag=schedules_asynchronously(generation))
+        kernels = profile.kernels
+        for other in by_nearness(generation, self.by_generation):
+            known = {scale.family for scale in kernels}
+            kernels += tuple(scale for scale in self.by_generation[other].kernels if scale.family not in known)
+        return replace(profile, kernels=kernels, async_lag=schedules_asynchronously(generation))
 
 
 def fitted_profiles(cases: Iterable[Case]) -> FittedProfiles:
