@@ -27,6 +27,7 @@ from stack.control import StackControl
 from stack.reader import StackReader
 from stack.recorded import replay_of
 from stack.simulator.fleet import FleetSpec
+from stack.simulator.step_times import usual_precision
 
 NO_LLM = "search, no LLM configured"
 
@@ -40,6 +41,8 @@ def simulated_session(
     faults: tuple[str, ...] = (),
     model: str = FleetSpec.model,
     gpu: str = FleetSpec.gpu,
+    tensor_parallel: int = FleetSpec.tensor_parallel,
+    precision: str | None = None,
     replicas: int = FleetSpec.replicas,
     minutes: float = 30.0,
     seed: int = 0,
@@ -63,6 +66,8 @@ def simulated_session(
         fleet=FleetSpec(
             model=model,
             gpu=gpu,
+            tensor_parallel=tensor_parallel,
+            precision=precision or usual_precision(model),
             replicas=replicas,
             ttft_limit_s=slo.ttft_s,
             ttft_limit_s_per_token=slo.ttft_s_per_prompt_token,

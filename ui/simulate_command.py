@@ -9,11 +9,17 @@ from agent.settings import Settings
 from agent.simulated_run import SimulatedRun
 from stack.simulator.fleet import FleetSpec
 from stack.simulator.server import LOOPBACK, serve
+from ui.add_model_command import add_model_command
+from ui.models_command import models_command
 from ui.validate_command import validate_rows
 
 HOURS = 6.0
 
 simulate = typer.Typer(help="The simulated stack by itself.", no_args_is_help=True)
+
+
+simulate.command("add-model")(add_model_command)
+simulate.command("models")(models_command)
 
 
 @simulate.callback()

@@ -16,6 +16,7 @@ from stack.errors import FlashVectorError
 from stack.setting import SettingClass
 from stack.simulator.fleet import FleetSpec
 from stack.simulator.hardware import GPUS, known_models
+from stack.simulator.step_times import usual_precision
 from stack.snapshot import Signal, Snapshot
 
 HORIZON_S = 60.0
@@ -133,7 +134,7 @@ def fleet_of(snapshot: Snapshot, slo: Slo) -> FleetSpec | None:
             model=model,
             gpu=str(gpu),
             tensor_parallel=int(float(described.get("gpu_count", 1))),
-            precision=str(described.get("precision", known_models()[model].precision)),
+            precision=str(described.get("precision", usual_precision(model))),
             replicas=len(snapshot.replicas),
             kv_blocks=None if blocks is None else int(float(blocks)),
             ttft_limit_s=slo.ttft_s,

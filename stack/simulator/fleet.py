@@ -1,10 +1,11 @@
 """The fleet to simulate: how many replicas of which engine on which hardware."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from stack.errors import InputError
 from stack.simulator.hardware import kv_blocks, model_named
 from stack.simulator.overhead import PROFILES, HostOverhead, kernel_family
+from stack.simulator.switches import Switches
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,6 +18,7 @@ class FleetSpec:
         kv_blocks: KV blocks per replica; None derives them from memory and weights (see `hardware.kv_blocks`).
         profile: engine generation, for the host overhead.
         host: the host overhead itself, if it was fitted; None takes the profile's.
+        switches: how the engines were started.
         ttft_limit_s, ttft_limit_s_per_token: the limit that the gateway's deadline shedding refers to.
         batch_limit_s: the same for batch requests.
         router_scrape_s: how often the gateway reads the engines.
@@ -31,6 +33,7 @@ class FleetSpec:
     kv_blocks: int | None = None
     profile: str = "vllm-0.18"
     host: HostOverhead | None = None
+    switches: Switches = field(default_factory=Switches)
     ttft_limit_s: float = 1.0
     ttft_limit_s_per_token: float = 1e-4
     batch_limit_s: float = 240.0

@@ -1,5 +1,6 @@
 """GPUs the simulator knows, and how many KV blocks fit beside a model's weights."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from stack.errors import InputError
@@ -34,21 +35,27 @@ GPUS = {
 
 
 def kv_blocks(model: str, gpu: str, tensor_parallel: int, precision: str = "bf16") -> int:
-    """KV blocks of one replica; see `fitting_blocks`.
+    """KV blocks of one replica; see `blocks_of`.
 
     Raises:
         InputError: unknown model, GPU or precision, or the weights do not fit.
     """
-    blocks = fitting_blocks(model_named(model), gpu_named(gpu), tensor_parallel, precision)
+    return blocks_of(model_named(model), gpu, tensor_parallel, precision)
+
+
+def blocks_of(model: Model, gpu: str, tensor_parallel: int, precision: str) -> int:
+    """Blocks beside the weights: (0.9 memory - weights share - runtime) / bytes of a block, all per GPU.
+
+    Raises:
+        InputError: unknown GPU or precision, or the weights do not fit.
+    """
+    weights = model.weight_bytes(precision)
+    left = gpu_named(gpu).memory_bytes * MEMORY_UTILIZATION_RATIO - weights / tensor_parallel - RUNTIME_BYTES
+    blocks = int(left / (model.kv_bytes_per_token(precision, tensor_parallel) * BLOCK_TOKENS))
     if blocks < 1:
-        raise InputError(f"{model} in {precision} does not fit on {tensor_parallel} x {gpu}")
+        size = f"{weights / 1e9:.1f} GB of weights"
+        raise InputError(f"{model.repository} in {precision} does not fit on {tensor_parallel} x {gpu}: {size}")
     return blocks
-
-
-def fitting_blocks(model: Model, gpu: Gpu, tensor_parallel: int, precision: str) -> int:
-    """Blocks beside the weights: (0.9 memory - weights share - runtime) / bytes of a block, per GPU; 0 if none fits."""
-    left = gpu.memory_bytes * MEMORY_UTILIZATION_RATIO - model.weight_bytes(precision) / tensor_parallel - RUNTIME_BYTES
-    return max(0, int(left / (model.kv_bytes_per_token(precision, tensor_parallel) * BLOCK_TOKENS)))
 
 
 def model_named(name: str) -> Model:
@@ -62,8 +69,12 @@ def model_named(name: str) -> Model:
 
 
 def known_models() -> dict[str, Model]:
-    """All models by name."""
-    return {name: model_named(name) for name in model_names()}
+    """All models by name, but for those of the user's files that cannot be used."""
+    found = {}
+    for name in model_names():
+        with suppress(InputError):
+            found[name] = model_named(name)
+    return found
 
 
 def gpu_named(name: str) -> Gpu:

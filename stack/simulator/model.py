@@ -23,6 +23,9 @@ ARCHITECTURES = (
 )
 """Decoders of attention and (mixtures of) gated feed-forward layers; what else there is keeps another state than KV."""
 
+EXPERT_COUNTS = ("num_local_experts", "n_routed_experts", "num_experts")
+"""Fields that say how many routed experts a layer has; which of them depends on the architecture."""
+
 
 @dataclass(frozen=True)
 class Model:
@@ -34,6 +37,7 @@ class Model:
         kv_layers: layers whose KV grows with the context; sliding windows are not among them.
         kv_heads, head_size: of keys and of values each.
         latent_size: values per token and layer that stand for keys and values (multi-head latent attention), else 0.
+        expert_input: width of what goes into an expert.
         linear, expert, embedding: parameters in linear layers outside experts, in experts, and what is always 16-bit.
     """
 
@@ -44,6 +48,7 @@ class Model:
     kv_heads: int
     head_size: int
     latent_size: int
+    expert_input: int
     linear: int
     expert: int
     embedding: int
@@ -60,7 +65,8 @@ class Model:
             InputError: no such precision.
         """
         held = precision_named(precision)
-        return self.linear * held.linear_bytes + self.expert * held.expert_bytes + self.embedding * 2
+        padded = -(-self.expert_input // held.padded_to) * held.padded_to / self.expert_input
+        return self.linear * held.linear_bytes + self.expert * held.expert_bytes * padded + self.embedding * 2
 
     def kv_bytes_per_token(self, precision: str, tensor_parallel: int = 1) -> int:
         """Keys and values of one token on one GPU; heads that cannot be split, and latent values, are on every GPU."""
@@ -85,7 +91,7 @@ def model_of(config: Config, repository: str) -> Model:
     kv_heads = _count(text, "num_key_value_heads", heads)
     head_size = _count(text, "head_dim", hidden // heads)
     attention = _latent_attention(text) if latent else 2 * hidden * head_size * (heads + kv_heads)
-    dense, expert, router = _feed_forward(text, architecture, layers, hidden)
+    dense, expert, router = _feed_forward(text, layers, hidden)
     vocabulary = _count(text, "vocab_size") * hidden
     return Model(
         repository=repository,
@@ -95,6 +101,7 @@ def model_of(config: Config, repository: str) -> Model:
         kv_heads=kv_heads,
         head_size=head_size,
         latent_size=latent,
+        expert_input=hidden,
         linear=layers * attention + dense,
         expert=expert,
         embedding=router + (1 if text.get("tie_word_embeddings") else 2) * vocabulary,
@@ -121,13 +128,15 @@ def architecture_of(config: Config) -> str:
     return str(found[0])
 
 
-def _feed_forward(text: Config, architecture: str, layers: int, hidden: int) -> tuple[int, int, int]:
+def _feed_forward(text: Config, layers: int, hidden: int) -> tuple[int, int, int]:
     """Parameters of dense layers (shared experts among them), of routed experts, and of routers; gate, up and down."""
-    experts = next((text[key] for key in ("num_local_experts", "n_routed_experts", "num_experts") if text.get(key)), 0)
-    if not experts:
+    key = next((key for key in EXPERT_COUNTS if text.get(key)), None)
+    if key is None:
         return 3 * layers * hidden * _count(text, "intermediate_size"), 0, 0
-    left_dense = text.get("mlp_only_layers") or []
-    dense_layers = _count(text, "first_k_dense_replace", 0, least=0) or len(left_dense)
+    experts = _count(text, key)
+    left_dense = text.get("mlp_only_layers")
+    named = len(left_dense) if isinstance(left_dense, list) else 0
+    dense_layers = min(layers, _count(text, "first_k_dense_replace", named, least=0))
     mixed = layers - dense_layers
     width = _count(text, "moe_intermediate_size", text.get("intermediate_size"))
     shared = mixed * _count(text, "n_shared_experts", 0, least=0) * width
@@ -151,7 +160,8 @@ def _latent_attention(text: Config) -> int:
 
 def _growing_layers(text: Config, layers: int) -> int:
     kinds = text.get("layer_types")
-    return kinds.count("full_attention") if isinstance(kinds, list) and "sliding_attention" in kinds else layers
+    growing = kinds.count("full_attention") if isinstance(kinds, list) and "sliding_attention" in kinds else 0
+    return growing or layers
 
 
 def _count(text: Config, key: str, default: Any = None, least: int = 1) -> int:  # noqa: ANN401

@@ -20,6 +20,7 @@ FOLDER_VARIABLE = "FLASHVECTOR_MODELS_PATH"
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 ModelFile = Mapping[str, Any]
+_FIELDS = {"model": str, "repository": str, "config": dict, "provenance": dict, "tables": dict, "attention": dict}
 
 
 def user_folder() -> Path:
@@ -60,14 +61,22 @@ def table_key(gpu: str, tensor_parallel: int, precision: str) -> str:
     return f"{gpu}_tp{tensor_parallel}_{precision}"
 
 
+def table_facts(key: str) -> tuple[str, int, str]:
+    """GPU, tensor-parallel size and precision that a table's name stands for."""
+    gpu, tensor_parallel, precision = key.split("_", 2)
+    return gpu, int(tensor_parallel.removeprefix("tp")), precision
+
+
 @lru_cache(maxsize=256)
 def _parsed(path: Path, _modified_ns: int) -> ModelFile:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read: {error}") from error
-    missing = {"model", "repository", "config", "provenance", "tables", "attention"} - set(content)
+    missing = [
+        name for name, kind in _FIELDS.items() if not isinstance(content, dict) or type(content.get(name)) is not kind
+    ]
     if missing:
-        raise InputError(f"{path}: not a model's file: no {', '.join(sorted(missing))}")
+        raise InputError(f"{path}: not a model's file: no usable {', '.join(missing)}")
     found: ModelFile = content
     return found

@@ -15,6 +15,7 @@ class Precision:
         linear_bytes, expert_bytes: per weight of the linear layers and of a mixture's experts, scales included;
             embeddings and the router always take two.
         kv_bytes: per KV value.
+        padded_to: experts' inputs are widened in memory to a multiple of this.
         kernels: names of the measured kernels: linear layers, experts, KV values.
     """
 
@@ -23,6 +24,7 @@ class Precision:
     expert_bytes: float
     kv_bytes: int
     kernels: tuple[str, str, str]
+    padded_to: int = 1
 
 
 BLOCK_SCALE_BYTES = 4 / 128**2
@@ -40,13 +42,19 @@ PRECISIONS: Mapping[str, Precision] = {
         ("fp8_block", "fp8_block", "bfloat16"),
     ),
     "mxfp4": Precision(
-        "4-bit experts, a scale per 32, the rest 16-bit", 2, 0.5 + 1 / 32, 2, ("bfloat16", "w4a16_mxfp4", "bfloat16")
+        "4-bit experts, a scale per 32, the rest 16-bit",
+        2,
+        0.5 + 1 / 32,
+        2,
+        ("bfloat16", "w4a16_mxfp4", "bfloat16"),
+        256,
     ),
     "int4": Precision(
         "4-bit experts, a 16-bit scale per 32, the rest 16-bit", 2, 0.5 + 2 / 32, 2, ("bfloat16", "int4_wo", "bfloat16")
     ),
 }
-"""Sizes: OCP MX specification (mxfp4), the checkpoints' `quantization_config` (fp8_block, int4)."""
+"""Sizes: OCP MX specification (mxfp4), the checkpoints' `quantization_config` (fp8_block, int4). That mxfp4 is padded
+follows from what vLLM 0.14 logs for gpt-oss-120b, 64.38 GiB (github.com/vllm-project/vllm/issues/33155)."""
 
 
 def precision_named(name: str) -> Precision:
@@ -60,7 +68,7 @@ def precision_named(name: str) -> Precision:
     return PRECISIONS[name]
 
 
-def published_precision(quantization: Mapping[str, object] | None) -> str:
+def published_precision(quantization: object) -> str:
     """The precision that a checkpoint's `quantization_config` describes; bf16 without one.
 
     Raises:
@@ -68,18 +76,26 @@ def published_precision(quantization: Mapping[str, object] | None) -> str:
     """
     if not quantization:
         return "bf16"
-    method = str(quantization.get("quant_method") or quantization.get("quant_algo") or "").lower()
-    if method == "fp8":
-        return "fp8_block" if quantization.get("weight_block_size") else "fp8"
+    if not isinstance(quantization, Mapping):
+        raise InputError(f"quantization_config: expected an object, found {quantization!r}")
+    method, algorithm = (str(quantization.get(key) or "").lower() for key in ("quant_method", "quant_algo"))
+    weights = _weights(quantization)
     if method == "mxfp4":
         return "mxfp4"
-    if method == "modelopt" and str(quantization.get("quant_algo", "")).lower() == "fp8":
-        return "fp8"
-    if method == "compressed-tensors" and _weights(quantization) == ("int", 4, 32):
+    if method == "compressed-tensors" and weights == ("int", 4, 32):
         return "int4"
-    if method == "compressed-tensors" and _weights(quantization)[:2] == ("float", 8):
-        return "fp8"
-    raise InputError(f"quantization_config: expected one of fp8, mxfp4, int4 in groups of 32, found {method!r}")
+    if method == "fp8" and quantization.get("weight_block_size"):
+        return "fp8_block"
+    if "fp8" in (method, algorithm) or (method == "compressed-tensors" and weights[:2] == ("float", 8)):
+        return "fp8_kv" if _eight_bit_kv(quantization) else "fp8"
+    found = " ".join(part for part in (method, algorithm) if part)
+    raise InputError(f"quantization_config: expected one of fp8, mxfp4, int4 in groups of 32, found {found!r}")
+
+
+def _eight_bit_kv(quantization: Mapping[str, object]) -> bool:
+    scheme = quantization.get("kv_cache_scheme")
+    bits = scheme.get("num_bits") if isinstance(scheme, Mapping) else None
+    return bits == 8 or str(quantization.get("kv_cache_quant_algo") or "").lower() == "fp8"
 
 
 def _weights(quantization: Mapping[str, object]) -> tuple[object, object, object]:

@@ -127,9 +127,7 @@ def _prefixes(world: World, r: int) -> tuple[tuple[str, int, int], ...]:
 
 
 def _most_reused(world: World, r: int) -> Iterator[tuple[str, int, int]]:
-    hits = world.cache[r, :-1, layout.HITS]
-    if not len(hits):
-        return
+    hits = world.cache[r, :, layout.HITS]
     most = min(MOST_PREFIXES, len(hits))
     best = np.argpartition(hits, len(hits) - most)[len(hits) - most :]
     tokens = int(world.constant[layout.CHUNK_TOKENS])

@@ -3,11 +3,11 @@
 from typing import Any
 
 from stack.errors import InputError
-from stack.simulator.hardware import GPUS, fitting_blocks, gpu_named
+from stack.simulator.hardware import GPUS, blocks_of
 from stack.simulator.model import Config, Model, model_of, text_config
 from stack.simulator.model_files import table_key
 from stack.simulator.precision import precision_named
-from stack.simulator.silicon_grid import BATCHES, CACHED, CHUNKS, CONTEXTS, GRID, TOKENS
+from stack.simulator.silicon_grid import ATTENTION_BATCHES, BATCHES, CACHED, CHUNKS, CONTEXTS, GRID, TOKENS
 from stack.simulator.silicon_library import LIBRARY, Experts, Kernels
 
 DIGITS = 5
@@ -37,7 +37,14 @@ CONFIG_FIELDS = (
     "vocab_size",
     "tie_word_embeddings",
 )
-QUANTIZATION_FIELDS = ("quant_method", "quant_algo", "weight_block_size", "config_groups")
+QUANTIZATION_FIELDS = (
+    "quant_method",
+    "quant_algo",
+    "weight_block_size",
+    "config_groups",
+    "kv_cache_scheme",
+    "kv_cache_quant_algo",
+)
 
 Json = dict[str, Any]
 
@@ -48,12 +55,12 @@ def empty_file(name: str, repository: str, config: Config) -> Json:
     Raises:
         InputError: the config is unusable.
     """
+    model_of(config, repository)
     kept = {field: value for field, value in text_config(config).items() if field in CONFIG_FIELDS}
     quantization = config.get("quantization_config") or text_config(config).get("quantization_config")
     if quantization:
         kept["quantization_config"] = {key: quantization[key] for key in QUANTIZATION_FIELDS if key in quantization}
     kept = {"architectures": config.get("architectures")} | kept
-    model_of(kept, repository)
     return {
         "model": name,
         "repository": repository,
@@ -80,34 +87,36 @@ def add_table(file: Json, config: Config, gpu: str, tensor_parallel: int, precis
         config: the whole config.json.
 
     Raises:
-        InputError: the weights do not fit, or there are no measurements.
+        InputError: the weights do not fit, the heads cannot be spread, or there are no measurements.
         LibraryAbsentError: the extra is not installed.
     """
     model, held = model_of(file["config"], file["repository"]), precision_named(precision)
-    if fitting_blocks(model, gpu_named(gpu), tensor_parallel, precision) < 1:
-        raise InputError(f"{file['model']} in {precision} does not fit on {tensor_parallel} x {gpu}")
-    experts = _experts(model, file["config"], tensor_parallel, precision)
+    blocks_of(model, gpu, tensor_parallel, precision)
+    heads = file["config"]["num_attention_heads"]
+    if heads % tensor_parallel:
+        raise InputError(f"num_attention_heads: {heads} cannot be spread over {tensor_parallel} GPUs")
+    if not model.expert and held.expert_bytes != held.linear_bytes:
+        raise InputError(f"{precision} is a precision of experts; this model has none")
+    experts = spread_of_experts(model, file["config"], tensor_parallel, precision)
     kernels = Kernels(config, GPUS[gpu], tensor_parallel, held, experts)
-    attention = f"{gpu}_tp{tensor_parallel}_kv{8 * held.kv_bytes}"
-    if attention not in file["attention"]:
-        file["attention"][attention] = _attention(kernels)
-    file["provenance"]["measured_with"][gpu] = kernels.measured_with
-    rest = {
-        "context_ms": [_rounded(kernels.context_rest(tokens)) for tokens in TOKENS],
-        "generation_ms": [_rounded(kernels.generation_rest(batch)) for batch in BATCHES],
-    }
-    file["tables"][table_key(gpu, tensor_parallel, precision)] = {
+    name = f"{gpu}_tp{tensor_parallel}_kv{8 * held.kv_bytes}"
+    attention = file["attention"].get(name) or _attention(kernels)
+    table = {
         "kernels": "/".join(held.kernels),
         **({"experts": _spread(experts)} if model.expert else {}),
         **({"fused_attention": True} if kernels.fused_attention else {}),
         "sources": kernels.sources(),
+        "attention": name,
+        "context_ms": [_rounded(kernels.context_rest(tokens)) for tokens in TOKENS],
+        "generation_ms": [_rounded(kernels.generation_rest(batch)) for batch in BATCHES],
         **({"gaps": sorted(kernels.gaps)} if kernels.gaps else {}),
-        "attention": attention,
-        **rest,
     }
+    file["provenance"]["measured_with"][gpu] = kernels.measured_with
+    file["attention"][name] = attention
+    file["tables"][table_key(gpu, tensor_parallel, precision)] = table
 
 
-def _experts(model: Model, config: Config, tensor_parallel: int, precision: str) -> Experts:
+def spread_of_experts(model: Model, config: Config, tensor_parallel: int, precision: str) -> Experts:
     """Each expert over all GPUs, as vLLM does by default; whole experts per GPU where FP8 blocks forbid it."""
     width = config.get("moe_intermediate_size") or config.get("intermediate_size") or 0
     split = precision == "fp8_block" and width % (tensor_parallel * BLOCK_WEIGHTS) != 0
@@ -122,8 +131,13 @@ def _spread(experts: Experts) -> str:
 
 def _attention(kernels: Kernels) -> Json:
     return {
-        "decode_attention_ms": [[_rounded(kernels.generation_attention(b, c)) for c in CONTEXTS] for b in BATCHES],
-        "prefill_attention_ms": [[_rounded(kernels.context_attention(n, p)) for p in CACHED] for n in CHUNKS],
+        "decode_attention_ms": [
+            [_rounded(kernels.generation_attention(batch, context)) for context in CONTEXTS]
+            for batch in ATTENTION_BATCHES
+        ],
+        "prefill_attention_ms": [
+            [_rounded(kernels.context_attention(tokens, cached)) for cached in CACHED] for tokens in CHUNKS
+        ],
     }
 
 

@@ -6,6 +6,7 @@ may import it.
 
 import json
 import logging
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -24,6 +25,8 @@ _SAME_SHAPE = {"MistralForCausalLM": "LlamaForCausalLM"}
 """Architectures that the library does not name, with one of the same layers that it does."""
 _ATTENTION = ("attention", "mla")
 """Parts of the names of operations whose time depends on the context."""
+FUSED_CONTEXT = 16
+"""Context so short that attention takes no time worth counting."""
 
 
 class LibraryAbsentError(FlashVectorError):
@@ -42,6 +45,7 @@ class Kernels:
 
     Attributes:
         measured_with: the engine version whose kernels were timed.
+        fused_attention: whether attention was timed together with its projections only.
         gaps: tiers that the library answered from because measured data lacked; empty for pure measurements.
     """
 
@@ -74,32 +78,52 @@ class Kernels:
                     fmha_quant_mode="bfloat16",
                 )
             )
+        self.fused_attention = False
         self._context = self._split(self._engine.evaluate_context_ops)
         self._generation = self._split(self._engine.evaluate_generation_ops)
 
     def context_rest(self, tokens: int) -> float:
         """Everything but attention for `tokens` prompt tokens."""
-        return self._total(self._engine.evaluate_context_ops, self._context[0], batch_size=1, s=tokens)
+        rest = self._total(self._engine.evaluate_context_ops, self._context[0], batch_size=1, s=tokens)
+        return rest + self._fused_context()
 
     def context_attention(self, tokens: int, cached: int) -> float:
         """Attention of `tokens` new prompt tokens behind `cached` ones."""
-        return self._total(self._engine.evaluate_context_ops, self._context[1], batch_size=1, s=tokens, prefix=cached)
+        return max(0.0, self._context_block(tokens, cached) - self._fused_context())
 
     def generation_rest(self, batch: int) -> float:
         """Everything but attention for one token of each of `batch` requests; no part of it knows their context."""
-        return self._total(self._engine.evaluate_generation_ops, self._generation[0], batch_size=batch, s=512)
+        rest = self._total(self._engine.evaluate_generation_ops, self._generation[0], batch_size=batch, s=512)
+        return rest + self._fused_generation(batch)
 
     def generation_attention(self, batch: int, context: int) -> float:
         """Attention of one token of each of `batch` requests over `context` tokens each."""
+        return max(0.0, self._generation_block(batch, context) - self._fused_generation(batch))
+
+    def _context_block(self, tokens: int, cached: int) -> float:
+        return self._total(self._engine.evaluate_context_ops, self._context[1], batch_size=1, s=tokens, prefix=cached)
+
+    def _generation_block(self, batch: int, context: int) -> float:
         return self._total(self._engine.evaluate_generation_ops, self._generation[1], batch_size=batch, s=context)
 
+    def _fused_context(self) -> float:
+        """What is in every prefill attention because projections were timed with it: that of a single token."""
+        return self._context_block(1, 0) if self.fused_attention else 0.0
+
+    def _fused_generation(self, batch: int) -> float:
+        return self._generation_block(batch, FUSED_CONTEXT) if self.fused_attention else 0.0
+
     def decode(self, batch: int, context: int) -> float:
-        """The library's own answer for a decode step."""
-        return float(self._asked(lambda: self._engine.decode_step_latency(batch, context, 2)))
+        """The library's own answer for a decode step; it wants the prompt, of which this is the second next token."""
+        return float(self._asked(lambda: self._engine.decode_step_latency(batch, context - 2, 2)))
 
     def prefill(self, tokens: int, cached: int) -> float:
         """The library's own answer for one request's prompt: `tokens` new ones behind `cached` ones."""
         return float(self._asked(lambda: self._engine.predict_prefill_latency(1, tokens + cached, cached)))
+
+    def mixed(self, tokens: int, batch: int, beyond: int) -> float:
+        """The library's own answer for a whole prompt beside `batch` decoding requests of tokens + beyond + 1 each."""
+        return float(self._asked(lambda: self._engine.mixed_step_latency(tokens, batch, tokens, 2 * beyond)))
 
     def sources(self) -> dict[str, float]:
         """Share of the time by how it was found, over some usual steps: measured (silicon), or fitted to that."""
@@ -111,12 +135,6 @@ class Kernels:
         total = sum(found.values())
         return {source: round(time / total, 3) for source, time in found.most_common() if time / total >= 5e-4}
 
-    @property
-    def fused_attention(self) -> bool:
-        """Whether attention was timed together with its projections only."""
-        names = self._named(self._engine.evaluate_generation_ops, self._generation[1])
-        return any("mla" in name for name in names)
-
     def _by_source(
         self, evaluate: Callable[..., Any], index: tuple[list[int], list[int]], batch: int, tokens: int
     ) -> Mapping[str, float]:
@@ -124,9 +142,6 @@ class Kernels:
         for _, time_ms, _, source in self._asked(lambda: evaluate(index[0] + index[1], batch_size=batch, s=tokens)):
             found[source] += time_ms
         return found
-
-    def _named(self, evaluate: Callable[..., Any], index: list[int]) -> list[str]:
-        return [str(name) for name, *_ in self._asked(lambda: evaluate(index, batch_size=1, s=64))]
 
     def _split(self, evaluate: Callable[..., Any]) -> tuple[list[int], list[int]]:
         """Operation indices without and with attention; the library tells the end by raising."""
@@ -137,10 +152,11 @@ class Kernels:
             except ValueError as error:
                 if "out of range" in str(error):
                     break
-                raise InputError(_line(error)) from error
+                raise InputError(f"nothing measured: {_line(error)}") from error
             except self._errors as error:
-                raise InputError(_line(error)) from error
+                raise InputError(f"nothing measured: {_line(error)}") from error
             found[any(part in name for part in _ATTENTION)].append(index)
+            self.fused_attention = self.fused_attention or "mla" in name
         return found
 
     def _total(self, evaluate: Callable[..., Any], index: list[int], **shape: int) -> float:
@@ -150,7 +166,7 @@ class Kernels:
         try:
             answer = question()
         except self._errors as error:
-            raise InputError(_line(error)) from error
+            raise InputError(f"nothing measured: {_line(error)}") from error
         gap = None if self._engine is None else self._engine.last_provenance()
         if gap is not None:
             self.gaps.add(str(gap))
@@ -164,8 +180,8 @@ def _library() -> tuple[Any, tuple[type[Exception], ...]]:
         errors = import_module(f"{_ROOT}.sdk.errors")
     except ImportError as error:
         raise LibraryAbsentError(
-            "measured kernel times are not installed; install them with: pip install 'flashvector[silicon]' "
-            "(or: pip install aiconfigurator-core==0.12.0)"
+            f"measured kernel times (the extra `silicon`) are not installed; install them with: "
+            f"{sys.executable} -m pip install {LIBRARY.replace(' ', '==')}"
         ) from error
     logging.getLogger(_ROOT).setLevel(logging.ERROR)
     return engine, (errors.PerfDataNotAvailableError, ValueError, LookupError, TypeError, AttributeError, RuntimeError)
@@ -183,7 +199,8 @@ def _plain(config: Config) -> dict[str, Any]:
     if isinstance(plain.get("text_config"), Mapping):
         text = plain["text_config"]
         plain["text_config"] = {key: value for key, value in text.items() if key != "quantization_config"}
-    return plain | {"architectures": [_SAME_SHAPE.get(architecture, architecture)]}
+    named = [_SAME_SHAPE.get(architecture, architecture)]
+    return {"max_position_embeddings": 131072} | plain | {"architectures": named}
 
 
 def _line(error: Exception) -> str:

@@ -8,11 +8,12 @@ import json
 import sys
 from collections.abc import Mapping
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from stack.errors import InputError
-from stack.simulator.hardware import BLOCK_TOKENS, GPUS, fitting_blocks, gpu_named
+from stack.simulator.hardware import BLOCK_TOKENS, GPUS, blocks_of
 from stack.simulator.model import Config, model_of
 from stack.simulator.model_files import SHIPPED
 from stack.simulator.silicon_distill import add_table, empty_file
@@ -71,7 +72,7 @@ def config_of(repository: str) -> Config:
         return CONFIGS[repository]
     library = find_spec("aiconfigurator_core")
     if library is None or library.origin is None:
-        raise InputError("this program needs the extra: pip install 'flashvector[silicon]'")
+        raise InputError("this program needs the extra `silicon`: pip install aiconfigurator-core==0.12.0")
     path = Path(library.origin).parent / "model_configs" / f"{repository.replace('/', '--')}_config.json"
     config: dict[str, Any] = json.loads(path.read_text())
     return config
@@ -82,15 +83,12 @@ def shipped_file(name: str) -> dict[str, Any]:
     repository, precisions = TARGETS[name]
     config = config_of(repository)
     file, model = empty_file(name, repository, config), model_of(config, repository)
-    for gpu in GPUS:
-        for tensor_parallel in TENSOR_PARALLEL:
-            for precision in precisions:
-                if fitting_blocks(model, gpu_named(gpu), tensor_parallel, precision) * BLOCK_TOKENS < LEAST_TOKENS:
-                    continue
-                try:
-                    add_table(file, config, gpu, tensor_parallel, precision)
-                except InputError as error:
-                    sys.stderr.write(f"{name} {gpu} tp{tensor_parallel} {precision}: {error}\n")
+    for gpu, tensor_parallel, precision in product(GPUS, TENSOR_PARALLEL, precisions):
+        try:
+            if blocks_of(model, gpu, tensor_parallel, precision) * BLOCK_TOKENS >= LEAST_TOKENS:
+                add_table(file, config, gpu, tensor_parallel, precision)
+        except InputError as error:
+            sys.stderr.write(f"{name} {gpu} tp{tensor_parallel} {precision}: {error}\n")
     return file
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from stack.errors import InputError
 
 CHUNK_TOKENS = 512
-"""Tokens per prefix chunk, as in the public Mooncake trace."""
+"""Tokens per prefix chunk unless the traffic says otherwise, as in the public Mooncake trace."""
 UNSETTLED_S = 1e18
 """Arrival of a request that waits for the end of another one."""
 PER_REQUEST = (
@@ -35,6 +35,7 @@ class Traffic:
         session: non-negative id that a gateway may hash, -1 for none.
         chain_start, chain_length: the request's part of `chains`.
         chains: chunk ids; a chunk's id stands for its tokens and all before them.
+        chunk_tokens: tokens per chunk, a multiple of 16; the size of KV blocks is exact and costs most.
         users: 0 for an open loop; otherwise how many users send one request after the other. Requests beyond the first
             `users` then arrive when an earlier one has ended and the user has paused.
         think_s: that pause before each request; empty for an open loop.
@@ -48,6 +49,7 @@ class Traffic:
     chain_start: NDArray[np.int64]
     chain_length: NDArray[np.int64]
     chains: NDArray[np.int64]
+    chunk_tokens: int = CHUNK_TOKENS
     users: int = 0
     think_s: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
 
@@ -55,7 +57,7 @@ class Traffic:
         """Check the arrays and freeze them."""
         _check(self)
         for one in fields(self):
-            if one.name != "users":
+            if one.name not in ("users", "chunk_tokens"):
                 getattr(self, one.name).setflags(write=False)
 
     def __len__(self) -> int:
@@ -125,6 +127,8 @@ def plain(
 
 def merged(first: Traffic, second: Traffic) -> Traffic:
     """Both together in order of arrival; the second's sessions and chunks stay distinct from the first's."""
+    if len(first.chains) and len(second.chains) and first.chunk_tokens != second.chunk_tokens:
+        raise InputError(f"traffic: cannot join chunks of {first.chunk_tokens} and {second.chunk_tokens} tokens")
     sessions = int(first.session.max(initial=-1)) + 1
     other = replace(
         second,
@@ -136,7 +140,9 @@ def merged(first: Traffic, second: Traffic) -> Traffic:
         name: np.concatenate([getattr(t, name) for t in (first, other)]) for name in (*PER_REQUEST, "chains")
     }
     order = np.argsort(joined["arrival_s"], kind="stable")
-    return Traffic(**{name: values if name == "chains" else values[order] for name, values in joined.items()})
+    columns = {name: values if name == "chains" else values[order] for name, values in joined.items()}
+    chunk_tokens = (first if len(first.chains) else second).chunk_tokens
+    return Traffic(**columns, chunk_tokens=chunk_tokens)
 
 
 def _check(traffic: Traffic) -> None:
@@ -148,5 +154,8 @@ def _check(traffic: Traffic) -> None:
         raise InputError("traffic: arrival_s must be finite and ascending")
     if (traffic.prompt_tokens < 1).any() or (traffic.output_tokens < 1).any():
         raise InputError("traffic: prompt_tokens and output_tokens must be at least 1")
-    if (traffic.chain_length * CHUNK_TOKENS > traffic.prompt_tokens).any():
-        raise InputError(f"traffic: a chain must not be longer than its prompt, at {CHUNK_TOKENS} tokens per chunk")
+    if traffic.chunk_tokens < 16 or traffic.chunk_tokens % 16:
+        raise InputError(f"traffic: chunk_tokens must be a multiple of 16, not {traffic.chunk_tokens}")
+    most = traffic.prompt_tokens + traffic.output_tokens + traffic.chunk_tokens - 1
+    if (traffic.chain_length * traffic.chunk_tokens > most).any():
+        raise InputError(f"traffic: a chain must not be longer than prompt and answer, at {traffic.chunk_tokens} each")

@@ -6,10 +6,12 @@ from stack.reading import Distribution
 from stack.simulator.engine import layout
 from stack.simulator.engine.layout import Floats, World
 from stack.simulator.fleet import FleetSpec
-from stack.simulator.traffic import CHUNK_TOKENS, Traffic
+from stack.simulator.traffic import Traffic
 
 MOST_RUNNING = 4096
 """Upper bound of the running-request cap in the catalogue."""
+MOST_BLOCKS_RATIO = 2
+"""KV values of half the size double the blocks."""
 SHORT_PROMPT_TOKENS = 2_000
 """Border between short and long prompts for short-first priority."""
 LOAD_BOUND = 1.25
@@ -50,13 +52,15 @@ def new_world(fleet: FleetSpec, traffic: Traffic) -> World:
         replica=np.zeros((replicas, layout.REPLICA_COLUMNS), dtype=np.int64),
         real=np.zeros((replicas, layout.REPLICA_REALS)),
         running=np.zeros((replicas, MOST_RUNNING + 1), dtype=np.int64),
-        granted=np.zeros(MOST_RUNNING + 1, dtype=np.int64),
+        granted=np.zeros((replicas, MOST_RUNNING + 1), dtype=np.int64),
+        held=np.zeros(max(1, int(traffic.chain_length.sum())), dtype=np.int32),
         queue=np.zeros((replicas + 1, layout.LANES, 3), dtype=np.int64),
         cache=_cache(replicas, traffic.chunks),
+        node=_nodes(fleet, traffic),
         belief=np.zeros((replicas, layout.BELIEFS)),
         replica_setting=np.zeros((replicas, layout.REPLICA_SETTINGS)),
         pool_setting=np.zeros(layout.POOL_SETTINGS),
-        constant=_constants(fleet),
+        constant=_constants(fleet, traffic),
         cursor=_cursors(traffic),
         clock_s=np.array([0.0, fleet.router_scrape_s]),
         bucket=np.zeros((replicas + 1, layout.HISTOGRAMS, _bounds().shape[1]), dtype=np.int64),
@@ -84,25 +88,42 @@ def _cursors(traffic: Traffic) -> layout.Ints:
 def _requests(traffic: Traffic) -> layout.Ints:
     table = np.zeros((len(traffic), layout.REQUEST_COLUMNS), dtype=np.int64)
     table[:, layout.PROMPT] = traffic.prompt_tokens
+    table[:, layout.KNOWN] = traffic.prompt_tokens
     table[:, layout.OUTPUT] = traffic.output_tokens
+    table[:, layout.END] = traffic.prompt_tokens + traffic.output_tokens
     table[:, layout.IS_BATCH] = traffic.is_batch
     table[:, layout.SESSION] = traffic.session
     table[:, layout.CHAIN_AT] = traffic.chain_start
     table[:, layout.CHAIN_LENGTH] = traffic.chain_length
-    table[:, layout.REPLICA] = -1
-    table[:, layout.NEXT] = -1
+    table[:, layout.HELD_AT] = np.cumsum(traffic.chain_length) - traffic.chain_length
+    table[:, [layout.REPLICA, layout.NEXT, layout.KEPT_NODE]] = -1
     return table
 
 
 def _cache(replicas: int, chunks: int) -> layout.SmallInts:
-    table = np.zeros((replicas, chunks + 1, layout.CACHE_COLUMNS), dtype=np.int32)
-    table[:, :, [layout.CHANGED_IN, layout.SENT_IN]] = -1
-    table[:, chunks, [layout.NEWER, layout.OLDER]] = chunks
+    table = np.zeros((replicas, max(1, chunks), layout.CACHE_COLUMNS), dtype=np.int32)
+    table[:, :, [layout.NODE, layout.CHANGED_IN, layout.SENT_IN]] = -1
     return table
 
 
-def _constants(fleet: FleetSpec) -> Floats:
-    host, constant = fleet.overhead, np.zeros(layout.CONSTANTS)
+def _nodes(fleet: FleetSpec, traffic: Traffic) -> layout.SmallInts:
+    """All blocks free and empty, in the first node; the last row is the sentinel.
+
+    A node outside the cached ones is followed by a cached one or merged with its neighbour, which bounds their number.
+    """
+    blocks = MOST_BLOCKS_RATIO * fleet.blocks_per_replica
+    cached = blocks // (traffic.chunk_tokens // layout.BLOCK) if traffic.chunks else 0
+    n = min(blocks, 2 * (cached + layout.MOST_KEPT) + 1)
+    table = np.zeros((fleet.replicas, n + 1, layout.NODE_COLUMNS), dtype=np.int32)
+    table[:, n, [layout.NEWER, layout.OLDER]] = 0
+    table[:, 0, [layout.NEWER, layout.OLDER]] = n
+    table[:, 0, layout.BLOCKS] = fleet.blocks_per_replica
+    table[:, 0, layout.KEY] = layout.ANONYMOUS
+    return table
+
+
+def _constants(fleet: FleetSpec, traffic: Traffic) -> Floats:
+    host, switches, constant = fleet.overhead, fleet.switches, np.zeros(layout.CONSTANTS)
     constant[layout.TTFT_LIMIT_S] = fleet.ttft_limit_s
     constant[layout.TTFT_LIMIT_PER_TOKEN_S] = fleet.ttft_limit_s_per_token
     constant[layout.BATCH_LIMIT_S] = fleet.batch_limit_s
@@ -110,9 +131,15 @@ def _constants(fleet: FleetSpec) -> Floats:
     constant[layout.RESTART_S] = fleet.restart_s
     constant[layout.FRONTEND_S] = host.frontend_s
     constant[layout.ASYNC_LAG] = host.async_lag
-    constant[layout.CHUNK_TOKENS] = CHUNK_TOKENS
     constant[layout.SHORT_TOKENS] = SHORT_PROMPT_TOKENS
     constant[layout.LOAD_BOUND] = LOAD_BOUND
+    constant[layout.MACRO_STEPS] = 1.0
+    constant[layout.CHUNK_TOKENS] = traffic.chunk_tokens
+    constant[layout.PREFIX_CACHING] = switches.prefix_caching
+    constant[layout.CHUNKED_PREFILL] = switches.chunked_prefill
+    constant[layout.RESERVE_WHOLE] = switches.reserve_whole_prompt
+    constant[layout.WATERMARK_RATIO] = switches.watermark_ratio
+    constant[layout.ADAPTIVE_THRESHOLD] = switches.adaptive_long_prefill
     return constant
 
 
@@ -125,6 +152,8 @@ def _start_replicas(world: World, fleet: FleetSpec) -> None:
     host, blocks = fleet.overhead, fleet.blocks_per_replica
     columns = (layout.FREE_BLOCKS, layout.USABLE_BLOCKS, layout.TOTAL_BLOCKS, layout.NEXT_TOTAL_BLOCKS)
     world.replica[:, columns] = blocks
+    world.replica[:, layout.FREE_NODE] = -1
+    world.replica[:, layout.NODES_USED] = 1
     scales = (layout.HARDWARE_SCALE, layout.WORKER_SCALE, layout.ATTENTION_SCALE, layout.NEXT_ATTENTION_SCALE)
     world.real[:, scales] = 1.0
     world.real[:, [layout.STEP_MS, layout.NEXT_STEP_MS]] = host.step_ms

@@ -9,9 +9,10 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from stack.simulator.engine import (
+    block_pool,
     interpolation,
     lanes,
     layout,
@@ -25,7 +26,7 @@ from stack.simulator.engine import (
 )
 from stack.simulator.engine.layout import SAMPLE_TABLES, SAMPLE_WORLD, Tables, World
 
-_MODULES = (interpolation, meter, lanes, prefix_cache, leaving, scheduling, step, routing, run)
+_MODULES = (interpolation, meter, lanes, block_pool, prefix_cache, leaving, scheduling, step, routing, run)
 """In the order of their imports: a function is compiled after those it calls."""
 
 
@@ -44,7 +45,21 @@ class Kernels:
     end_restart: Callable[[World, int], None]
 
 
-PLAIN = Kernels(run.advance, run.lose, prefix_cache.resize, run.begin_restart, run.end_restart)
+_Arrays = TypeVar("_Arrays", World, Tables)
+
+
+def _viewed(arrays: _Arrays) -> _Arrays:
+    """The same memory, seen so that one entry is read as a plain number, which Python computes with twice as fast."""
+    return type(arrays)(*(memoryview(array) for array in arrays))  # type: ignore[arg-type]
+
+
+PLAIN = Kernels(
+    lambda world, tables, until_s: run.advance(_viewed(world), _viewed(tables), until_s),
+    lambda world, r, t: run.lose(_viewed(world), r, t),
+    lambda world, r: block_pool.resize(_viewed(world), r),
+    lambda world, r, t: run.begin_restart(_viewed(world), r, t),
+    lambda world, r: run.end_restart(_viewed(world), r),
+)
 
 
 def available() -> bool:

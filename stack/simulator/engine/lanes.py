@@ -11,6 +11,7 @@ from stack.simulator.engine.layout import (
     N_WAITING,
     NEXT,
     PROMPT,
+    SENT_S,
     SHORT_FIRST,
     SHORT_TOKENS,
     TAIL,
@@ -68,9 +69,10 @@ def pop(world: World, row: int, lane: int) -> int:
 
 
 def first_lane(world: World, row: int, policy: int, lanes: int) -> int:
-    """The lane to serve next among the first `lanes`, or -1 when all are empty: earliest arrival of the best rank."""
+    """The lane to serve next among the first `lanes`, or -1 when all are empty: earliest of the best rank."""
     queue, time_s = world.queue, world.time_s
-    best, best_rank, best_arrival = -1, 0, 0.0
+    since = SENT_S if row < world.replica.shape[0] else ARRIVED_S
+    best, best_rank, best_arrival, best_q = -1, 0, 0.0, 0
     for lane in range(lanes):
         if queue[row, lane, COUNT] == 0:
             continue
@@ -79,9 +81,11 @@ def first_lane(world: World, row: int, policy: int, lanes: int) -> int:
             rank = lane % 2
         elif policy != FCFS:
             rank = lane // 2 if policy == BY_CLASS else lane
-        arrival = time_s[queue[row, lane, HEAD], ARRIVED_S]
-        if best < 0 or rank < best_rank or (rank == best_rank and arrival < best_arrival):
-            best, best_rank, best_arrival = lane, rank, arrival
+        q = queue[row, lane, HEAD]
+        arrival = time_s[q, since]
+        earlier = arrival < best_arrival or (arrival == best_arrival and q < best_q)
+        if best < 0 or rank < best_rank or (rank == best_rank and earlier):
+            best, best_rank, best_arrival, best_q = lane, rank, arrival, q
     return best
 
 

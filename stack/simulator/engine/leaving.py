@@ -91,7 +91,7 @@ def finish(world: World, r: int, q: int, t: float) -> None:
     if time_s[q, SEEN_S] < 0:
         time_s[q, SEEN_S] = shown
         observe(world, gateway, H_TTFT, shown - time_s[q, ARRIVED_S], 1)
-    release(world, r, q)
+    release(world, r, q, False)
     leave(world, r, q)
     release_next(world, shown)
     world.counter[r, C_FINISHED] += 1
@@ -132,8 +132,8 @@ def reject(world: World, r: int, q: int, t: float) -> None:
 
 
 def preempt(world: World, r: int, q: int) -> None:
-    """Give back all blocks and start over from the head of the queue; cached chunks may be found again."""
-    release(world, r, q)
+    """Give back all blocks and start over from the head of the queue; what was computed may be found again."""
+    release(world, r, q, True)
     world.request[q, COMPUTED] = 0
     world.request[q, STATUS] = WAITING
     world.counter[r, C_PREEMPTIONS] += 1

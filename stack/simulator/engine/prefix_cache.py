@@ -1,9 +1,22 @@
-"""KV blocks and the prefix cache: chunks with reference counts, the unused ones in a least-recently-used list.
+"""Which blocks hold which tokens: chunks that requests share, and what preempted requests find again.
 
-A chunk is a fixed number of prompt tokens whose id stands for these and all tokens before them (a hash chain), so a
-cached prefix is a run of resident chunks from the chain's start.
+A chunk is a fixed number of tokens, usually of the prompt, whose id stands for these and all tokens before them (a hash
+chain), so a cached prefix is a run of cached chunks from the chain's start. As in vLLM a chunk can be found as soon as
+a step is scheduled that computes its last token. Blocks of one request alone have no ids; they only count.
 """
 
+from stack.simulator.engine.block_pool import (
+    discard,
+    drop_oldest,
+    forget,
+    new_node,
+    push,
+    push_anonymous,
+    push_empty,
+    register,
+    take,
+    unlink,
+)
 from stack.simulator.engine.layout import (
     BEFORE,
     BLOCK,
@@ -14,21 +27,25 @@ from stack.simulator.engine.layout import (
     CHUNK_TOKENS,
     COMPUTED,
     DEPTH,
+    FIRST_KEPT,
     FREE_BLOCKS,
+    HELD_AT,
     HITS,
+    KEPT,
+    KEPT_CHUNKS,
+    KEPT_NODE,
+    KEPT_TOKENS,
+    KNOWN,
+    MOST_KEPT,
     NEWER,
-    OLDER,
-    PROMPT,
+    NODE,
+    PREFIX_CACHING,
     REFERENCES,
-    RESIDENT,
     REUSE_LOST,
+    ROOM,
     SCRAPES,
     SENT_IN,
     SHARED_CHUNKS,
-    TOTAL_BLOCKS,
-    UNUSED_CHUNKS,
-    USABLE_BLOCKS,
-    USABLE_RATIO,
     World,
 )
 
@@ -38,79 +55,20 @@ def chunk_blocks(world: World) -> int:
     return int(world.constant[CHUNK_TOKENS]) // BLOCK
 
 
-def unlink(world: World, r: int, chunk: int) -> None:
-    """Take a chunk out of the list of unused ones."""
-    cache = world.cache
-    older, newer = cache[r, chunk, OLDER], cache[r, chunk, NEWER]
-    cache[r, older, NEWER] = newer
-    cache[r, newer, OLDER] = older
-    world.replica[r, UNUSED_CHUNKS] -= 1
-
-
-def append(world: World, r: int, chunk: int) -> None:
-    """Put a chunk at the most recently used end of the list of unused ones."""
-    cache = world.cache
-    end = cache.shape[1] - 1
-    older = cache[r, end, OLDER]
-    cache[r, older, NEWER] = chunk
-    cache[r, chunk, OLDER] = older
-    cache[r, chunk, NEWER] = end
-    cache[r, end, OLDER] = chunk
-    world.replica[r, UNUSED_CHUNKS] += 1
-
-
-def set_resident(world: World, r: int, chunk: int, value: int) -> None:
-    """Note a change together with what held at the gateway's last scrape."""
-    cache, scrapes = world.cache, world.cursor[SCRAPES]
-    if cache[r, chunk, CHANGED_IN] != scrapes:
-        cache[r, chunk, BEFORE] = cache[r, chunk, RESIDENT]
-        cache[r, chunk, CHANGED_IN] = scrapes
-    cache[r, chunk, RESIDENT] = value
-
-
-def evict(world: World, r: int) -> None:
-    """Drop unused chunks, the least recently used first, until what is left of them fits into the free blocks."""
-    replica, cache = world.replica, world.cache
-    size = chunk_blocks(world)
-    end = cache.shape[1] - 1
-    while replica[r, UNUSED_CHUNKS] > 0 and replica[r, UNUSED_CHUNKS] * size > replica[r, FREE_BLOCKS]:
-        chunk = cache[r, end, NEWER]
-        unlink(world, r, chunk)
-        set_resident(world, r, chunk, 0)
-
-
-def clear(world: World, r: int) -> None:
-    """Forget every unused chunk, as a restart does."""
-    end = world.cache.shape[1] - 1
-    while world.replica[r, UNUSED_CHUNKS] > 0:
-        chunk = world.cache[r, end, NEWER]
-        unlink(world, r, chunk)
-        set_resident(world, r, chunk, 0)
-    for chunk in range(end):
-        world.cache[r, chunk, HITS] = 0
-        world.cache[r, chunk, DEPTH] = 0
-
-
-def resize(world: World, r: int) -> None:
-    """Apply the usable share of the KV blocks; running requests that no longer fit are preempted as they grow."""
-    replica = world.replica
-    usable = int(replica[r, TOTAL_BLOCKS] * world.replica_setting[r, USABLE_RATIO])
-    replica[r, FREE_BLOCKS] += usable - replica[r, USABLE_BLOCKS]
-    replica[r, USABLE_BLOCKS] = usable
-    evict(world, r)
-
-
 def reusable(world: World, q: int) -> int:
-    """Chunks of the prompt that may be shared at all."""
-    if world.constant[REUSE_LOST] > 0:
+    """Chunks that may be found in the cache at all; at least the last known token is computed."""
+    if world.constant[REUSE_LOST] > 0 or world.constant[PREFIX_CACHING] == 0:
         return 0
-    return int(world.request[q, CHAIN_LENGTH])
+    most = (world.request[q, KNOWN] - 1) // int(world.constant[CHUNK_TOKENS])
+    return int(min(world.request[q, CHAIN_LENGTH], most))
 
 
 def cached_chunks(world: World, r: int, q: int) -> int:
     """Length of the cached prefix in chunks."""
+    if world.request[q, CHAIN_LENGTH] == 0:
+        return 0
     n, start, most = 0, world.request[q, CHAIN_AT], reusable(world, q)
-    while n < most and world.cache[r, world.chain[start + n], RESIDENT] == 1:
+    while n < most and world.cache[r, world.chain[start + n], NODE] >= 0:
         n += 1
     return n
 
@@ -121,70 +79,131 @@ def believed_chunks(world: World, r: int, q: int) -> int:
     n, start, most = 0, world.request[q, CHAIN_AT], reusable(world, q)
     while n < most:
         chunk = world.chain[start + n]
-        column = BEFORE if cache[r, chunk, CHANGED_IN] == scrapes else RESIDENT
-        if cache[r, chunk, column] == 0 and cache[r, chunk, SENT_IN] != scrapes:
+        cached = cache[r, chunk, NODE] >= 0
+        if cache[r, chunk, CHANGED_IN] == scrapes:
+            cached = cache[r, chunk, BEFORE] == 1
+        if not cached and cache[r, chunk, SENT_IN] != scrapes:
             break
         n += 1
     return n
 
 
-def unused_among(world: World, r: int, q: int, chunks: int) -> int:
-    """How many of the request's first `chunks` chunks nobody uses at present."""
-    n, start = 0, world.request[q, CHAIN_AT]
+def unused_blocks(world: World, r: int, q: int, chunks: int) -> int:
+    """Free blocks among those of the request's first `chunks` chunks, all of which are cached."""
+    blocks, start = 0, world.request[q, CHAIN_AT]
     for j in range(chunks):
-        if world.cache[r, world.chain[start + j], REFERENCES] == 0:
-            n += 1
-    return n
+        n = world.cache[r, world.chain[start + j], NODE]
+        if world.node[r, n, REFERENCES] == 0:
+            blocks += world.node[r, n, BLOCKS]
+    return int(blocks)
 
 
-def take(world: World, r: int, chunk: int) -> None:
-    """One more request uses a resident chunk."""
-    if world.cache[r, chunk, REFERENCES] == 0:
-        unlink(world, r, chunk)
-        world.replica[r, FREE_BLOCKS] -= chunk_blocks(world)
-    world.cache[r, chunk, REFERENCES] += 1
+def kept_blocks(world: World, q: int, r: int, chunks: int) -> int:
+    """Free blocks that a preempted request can find again behind its first `chunks` chunks."""
+    request = world.request
+    n = request[q, KEPT_NODE]
+    if n < 0 or request[q, KEPT_CHUNKS] != chunks:
+        return 0
+    before = chunks * chunk_blocks(world)
+    whole = min(request[q, KEPT_TOKENS] // BLOCK, (request[q, KNOWN] - 1) // BLOCK) - before
+    return int(max(0, min(world.node[r, n, BLOCKS], whole)))
 
 
 def share(world: World, r: int, q: int, chunks: int) -> None:
     """A request starts with its first `chunks` chunks cached."""
-    start = world.request[q, CHAIN_AT]
+    if chunks == 0:
+        return
+    request, node, start, at = world.request, world.node, world.request[q, CHAIN_AT], world.request[q, HELD_AT]
     for j in range(chunks):
-        take(world, r, world.chain[start + j])
-    world.request[q, SHARED_CHUNKS] = chunks
-    if chunks > 0:
-        first = world.chain[start]
-        world.cache[r, first, HITS] += 1
-        world.cache[r, first, DEPTH] = max(world.cache[r, first, DEPTH], chunks)
+        n = world.cache[r, world.chain[start + j], NODE]
+        if node[r, n, REFERENCES] == 0:
+            unlink(world, r, n)
+            world.replica[r, FREE_BLOCKS] -= node[r, n, BLOCKS]
+        node[r, n, REFERENCES] += 1
+        world.held[at + j] = n
+    request[q, SHARED_CHUNKS] = chunks
+    first = world.chain[start]
+    world.cache[r, first, HITS] += 1
+    world.cache[r, first, DEPTH] = max(world.cache[r, first, DEPTH], chunks)
 
 
-def publish(world: World, r: int, q: int) -> None:
-    """Chunks of the prompt computed by now become cached ones, which others may share."""
-    request, replica, cache = world.request, world.replica, world.cache
-    size, tokens, most = chunk_blocks(world), int(world.constant[CHUNK_TOKENS]), reusable(world, q)
-    done = min(request[q, COMPUTED], request[q, PROMPT])
-    while request[q, SHARED_CHUNKS] < most and (request[q, SHARED_CHUNKS] + 1) * tokens <= done:
-        chunk = world.chain[request[q, CHAIN_AT] + request[q, SHARED_CHUNKS]]
-        if cache[r, chunk, RESIDENT] == 0:
-            set_resident(world, r, chunk, 1)
-            cache[r, chunk, REFERENCES] = 1
-        else:
-            replica[r, FREE_BLOCKS] += size
-            take(world, r, chunk)
-        request[q, BLOCKS] -= size
-        request[q, SHARED_CHUNKS] += 1
+def take_kept(world: World, r: int, q: int, blocks: int) -> None:
+    """A preempted request takes blocks back that it left behind; the others it left are nobody's."""
+    n = world.request[q, KEPT_NODE]
+    if n < 0:
+        return
+    world.node[r, n, BLOCKS] -= blocks
+    world.replica[r, FREE_BLOCKS] -= blocks
+    if world.node[r, n, BLOCKS] == 0:
+        discard(world, r, n)
+    else:
+        forget(world, r, n)
 
 
-def release(world: World, r: int, q: int) -> None:
-    """A request gives back all its blocks; chunks nobody uses any more stay cached until evicted."""
-    request, replica, cache = world.request, world.replica, world.cache
-    size, start = chunk_blocks(world), request[q, CHAIN_AT]
-    for j in range(request[q, SHARED_CHUNKS] - 1, -1, -1):
-        chunk = world.chain[start + j]
-        cache[r, chunk, REFERENCES] -= 1
-        if cache[r, chunk, REFERENCES] == 0:
-            append(world, r, chunk)
-            replica[r, FREE_BLOCKS] += size
+def grow(world: World, r: int, q: int, tokens: int) -> None:
+    """Blocks for the request's first `tokens` tokens, and chunks among them that others may share."""
+    request = world.request
+    blocks = (tokens - request[q, ROOM] + BLOCK - 1) // BLOCK
+    if blocks > 0:
+        take(world, r, blocks)
+        request[q, ROOM] += blocks * BLOCK
+    if request[q, CHAIN_LENGTH] > request[q, SHARED_CHUNKS]:
+        publish(world, r, q, tokens)
+
+
+def publish(world: World, r: int, q: int, tokens: int) -> None:
+    """Chunks within its first `tokens` tokens become cached ones."""
+    request, size = world.request, int(world.constant[CHUNK_TOKENS])
+    most = min(request[q, CHAIN_LENGTH], tokens // size)
+    if world.constant[REUSE_LOST] > 0 or world.constant[PREFIX_CACHING] == 0:
+        most = 0
+    while request[q, SHARED_CHUNKS] < most:
+        j = request[q, SHARED_CHUNKS]
+        chunk = world.chain[request[q, CHAIN_AT] + j]
+        n = new_node(world, r, chunk, size // BLOCK)
+        world.node[r, n, REFERENCES] = 1
+        register(world, r, chunk, n)
+        world.held[request[q, HELD_AT] + j] = n
+        request[q, SHARED_CHUNKS] = j + 1
+
+
+def release(world: World, r: int, q: int, keep: bool) -> None:
+    """A request gives back all its blocks, the last first; with `keep` it may find them again."""
+    request, replica, node = world.request, world.replica, world.node
+    shared, before = request[q, SHARED_CHUNKS], replica[r, FREE_BLOCKS]
+    own = request[q, ROOM] // BLOCK - shared * chunk_blocks(world)
+    full = max(0, request[q, COMPUTED] // BLOCK - shared * chunk_blocks(world))
+    if world.constant[PREFIX_CACHING] == 0:
+        full = 0
+    push_empty(world, r, own - full)
+    if keep and full > 0 and replica[r, KEPT] < MOST_KEPT:
+        n = new_node(world, r, FIRST_KEPT - q, full)
+        push(world, r, n)
+        replica[r, KEPT] += 1
+        request[q, KEPT_NODE] = n
+        request[q, KEPT_TOKENS] = request[q, COMPUTED]
+        request[q, KEPT_CHUNKS] = shared
+    else:
+        push_anonymous(world, r, full)
+    freed = own
+    for j in range(shared - 1, -1, -1):
+        n = world.held[request[q, HELD_AT] + j]
+        node[r, n, REFERENCES] -= 1
+        if node[r, n, REFERENCES] == 0:
+            push(world, r, n)
+            freed += node[r, n, BLOCKS]
     request[q, SHARED_CHUNKS] = 0
-    replica[r, FREE_BLOCKS] += request[q, BLOCKS]
-    request[q, BLOCKS] = 0
-    evict(world, r)
+    request[q, ROOM] = 0
+    replica[r, FREE_BLOCKS] = before + freed
+    drop_oldest(world, r, max(0, before) + freed - max(0, before + freed))
+
+
+def clear(world: World, r: int) -> None:
+    """Forget everything cached, as a restart does; nothing is in use."""
+    end = world.node.shape[1] - 1
+    while world.node[r, end, NEWER] != end:
+        discard(world, r, world.node[r, end, NEWER])
+    push_anonymous(world, r, max(0, world.replica[r, FREE_BLOCKS]))
+    for chunk in range(world.cache.shape[1]):
+        world.cache[r, chunk, HITS] = 0
+        world.cache[r, chunk, DEPTH] = 0

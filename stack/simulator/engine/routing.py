@@ -32,6 +32,7 @@ from stack.simulator.engine.layout import (
     REPLICA,
     ROTATION,
     ROUND_ROBIN,
+    RUNNING_CAP,
     SCRAPES,
     SEEN_TOKENS,
     SEEN_WAITING,
@@ -48,6 +49,7 @@ from stack.simulator.engine.layout import (
 from stack.simulator.engine.leaving import shed
 from stack.simulator.engine.prefix_cache import believed_chunks, cached_chunks, reusable
 from stack.simulator.engine.scheduling import too_late
+from stack.simulator.engine.step import cut
 
 REQUEST_COST_TOKENS = 64.0
 """What one request in flight weighs beside its prompt tokens, so that decoding replicas do not look idle."""
@@ -168,6 +170,8 @@ def send(world: World, q: int, r: int, t: float) -> None:
         for j in range(reusable(world, q)):
             world.cache[r, world.chain[request[q, CHAIN_AT] + j], SENT_IN] = world.cursor[SCRAPES]
     push_back(world, r, q)
+    if replica[r, N_RUNNING] < world.replica_setting[r, RUNNING_CAP]:
+        cut(world, r, t)
 
 
 def scrape(world: World) -> None:

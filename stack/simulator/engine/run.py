@@ -1,9 +1,10 @@
-"""The main loop: whole engine steps in the order of the replicas' clocks, with arrivals and timed events in between.
+"""The main loop: engine steps of all replicas, with arrivals and timed events in between.
 
-A step cannot be affected by what arrives inside it, so no event queue is needed: the earliest replica with work runs
-one step if its clock stands before the next outside event.
+A step cannot be affected by what arrives inside it, so no event queue is needed: up to the next outside event each
+replica runs by itself, unless the end of a step on one of them may send something to another.
 """
 
+from stack.simulator.engine.block_pool import resize
 from stack.simulator.engine.lanes import gateway_length, pop, push_back, push_front
 from stack.simulator.engine.layout import (
     ARRIVED_S,
@@ -34,9 +35,12 @@ from stack.simulator.engine.layout import (
     NOW_S,
     OUTSTANDING_TOKENS,
     PHASE,
+    PLAN_END_S,
+    PLANNED,
     QUEUE_LIMIT,
     READY,
     READY_AT_S,
+    RELEASED,
     REPLICA,
     RESTART_S,
     RESTARTING,
@@ -54,58 +58,114 @@ from stack.simulator.engine.layout import (
     World,
 )
 from stack.simulator.engine.leaving import release_next, shed
-from stack.simulator.engine.prefix_cache import clear, release, resize
+from stack.simulator.engine.prefix_cache import clear, release
 from stack.simulator.engine.routing import pump, scrape
-from stack.simulator.engine.step import step
+from stack.simulator.engine.step import commit, plan, settle
 
 NEVER = 1e18
 
 
 def advance(world: World, tables: Tables, until_s: float) -> None:
-    """Let virtual time pass up to `until_s`; steps begun before it are completed."""
-    clock_s, cursor, replica = world.clock_s, world.cursor, world.replica
+    """Let virtual time pass up to `until_s`; steps under way then are in force when they end."""
+    clock_s, replicas = world.clock_s, world.replica.shape[0]
     while True:
-        if cursor[MUST_PUMP] == 1:
+        if world.cursor[MUST_PUMP] == 1:
             pump(world, clock_s[NOW_S])
-        arrival, ready, waking = next_arrival_s(world), NEVER, -1
-        for r in range(replica.shape[0]):
-            if replica[r, PHASE] == RESTARTING and world.real[r, READY_AT_S] < ready:
-                ready, waking = world.real[r, READY_AT_S], r
-        outside = min(arrival, ready, clock_s[NEXT_SCRAPE_S], until_s)
-        r = earliest_working(world, outside)
-        if r >= 0:
-            step(world, tables, r, outside)
-            if replica[r, PHASE] == DRAINING and replica[r, IN_FLIGHT] == 0:
-                begin_restart(world, r, world.real[r, CLOCK_S])
-            clock_s[NOW_S] = max(clock_s[NOW_S], min(outside, world.real[r, CLOCK_S]))
-            continue
+        outside = next_outside_s(world, until_s)
+        if coupled(world):
+            r = first_to_end(world, tables, outside)
+            if r >= 0:
+                clock_s[NOW_S] = max(clock_s[NOW_S], world.real[r, PLAN_END_S])
+                commit(world, r, world.replica[r, PLANNED])
+                continue
+            if world.cursor[MUST_PUMP] == 1 or go_down(world):
+                continue
+        else:
+            for r in range(replicas):
+                run_alone(world, tables, r, outside)
         clock_s[NOW_S] = outside
         if outside >= until_s:
+            for r in range(replicas):
+                settle(world, r, until_s)
             return
-        if ready <= outside:
-            end_restart(world, waking)
-        elif clock_s[NEXT_SCRAPE_S] <= outside:
-            scrape(world)
-            clock_s[NEXT_SCRAPE_S] += world.constant[SCRAPE_S]
-        else:
-            arrive(world, cursor[NEXT_ARRIVAL], outside)
-            cursor[NEXT_ARRIVAL] += 1
+        happen(world, outside)
+
+
+def next_outside_s(world: World, until_s: float) -> float:
+    """When something next happens outside the engines."""
+    at_s = min(next_arrival_s(world), world.clock_s[NEXT_SCRAPE_S], until_s)
+    for r in range(world.replica.shape[0]):
+        if world.replica[r, PHASE] == RESTARTING:
+            at_s = min(at_s, world.real[r, READY_AT_S])
+    return float(at_s)
+
+
+def happen(world: World, now_s: float) -> None:
+    """One outside event that is due: a restart ends, the gateway reads the engines, or a request arrives."""
+    cursor = world.cursor
+    for r in range(world.replica.shape[0]):
+        if world.replica[r, PHASE] == RESTARTING and world.real[r, READY_AT_S] <= now_s:
+            end_restart(world, r)
+            return
+    if world.clock_s[NEXT_SCRAPE_S] <= now_s:
+        scrape(world)
+        world.clock_s[NEXT_SCRAPE_S] += world.constant[SCRAPE_S]
+        return
+    arrive(world, cursor[NEXT_ARRIVAL], now_s)
+    cursor[NEXT_ARRIVAL] += 1
+
+
+def coupled(world: World) -> bool:
+    """Whether the end of a step on one replica may send something to another before the next outside event."""
+    if world.cursor[RELEASED] < world.time_s.shape[0] or gateway_length(world) > 0:
+        return True
+    for r in range(world.replica.shape[0]):
+        if world.replica[r, PHASE] == DRAINING:
+            return True
+    return False
+
+
+def has_work(world: World, r: int) -> bool:
+    """Whether a request is on the replica."""
+    return bool(world.replica[r, N_RUNNING] > 0 or world.replica[r, N_WAITING] > 0)
+
+
+def under_way(world: World, tables: Tables, r: int, before_s: float) -> bool:
+    """Whether the replica has steps under way, begun now if need be; none begins at `before_s` or later."""
+    if world.replica[r, PLANNED] > 0:
+        return True
+    return has_work(world, r) and world.real[r, CLOCK_S] < before_s and plan(world, tables, r)
+
+
+def run_alone(world: World, tables: Tables, r: int, until_s: float) -> None:
+    """Run the replica's steps that end by `until_s` and begin the next one."""
+    while under_way(world, tables, r, until_s) and world.real[r, PLAN_END_S] <= until_s:
+        commit(world, r, world.replica[r, PLANNED])
+
+
+def first_to_end(world: World, tables: Tables, until_s: float) -> int:
+    """The replica whose steps under way end first and by `until_s`, or -1."""
+    best = -1
+    for r in range(world.replica.shape[0]):
+        if under_way(world, tables, r, until_s) and world.real[r, PLAN_END_S] <= until_s:
+            until_s, best = world.real[r, PLAN_END_S], r
+    return best
+
+
+def go_down(world: World) -> bool:
+    """Replicas that were to drain and are empty go down; whether there was one."""
+    found = False
+    for r in range(world.replica.shape[0]):
+        if world.replica[r, PHASE] == DRAINING and world.replica[r, IN_FLIGHT] == 0:
+            begin_restart(world, r, world.real[r, CLOCK_S])
+            found = True
+    return found
 
 
 def next_arrival_s(world: World) -> float:
     """When the next request comes."""
     q = world.cursor[NEXT_ARRIVAL]
     return float(world.time_s[q, ARRIVED_S]) if q < world.time_s.shape[0] else NEVER
-
-
-def earliest_working(world: World, before_s: float) -> int:
-    """The replica with work whose clock stands earliest and before `before_s`, or -1."""
-    replica, real = world.replica, world.real
-    best, best_s = -1, before_s
-    for r in range(replica.shape[0]):
-        if real[r, CLOCK_S] < best_s and (replica[r, N_RUNNING] > 0 or replica[r, N_WAITING] > 0):
-            best, best_s = r, real[r, CLOCK_S]
-    return best
 
 
 def arrive(world: World, q: int, t: float) -> None:
@@ -142,22 +202,31 @@ def end_restart(world: World, r: int) -> None:
     real[r, ATTENTION_SCALE] = real[r, NEXT_ATTENTION_SCALE]
     real[r, WORKER_SCALE] = 1.0
     resize(world, r)
-    world.counter[r, :] = 0
-    world.bucket[r, :, :] = 0
-    world.total[r, :] = 0.0
+    reset_meters(world, r)
     world.belief[r, SEEN_TOKENS] = 0.0
     world.belief[r, SEEN_WAITING] = 0.0
     world.cursor[MUST_PUMP] = 1
+
+
+def reset_meters(world: World, r: int) -> None:
+    """Counters and histograms of a replica start from zero."""
+    for column in range(world.counter.shape[1]):
+        world.counter[r, column] = 0
+    for histogram in range(world.bucket.shape[1]):
+        world.total[r, histogram] = 0.0
+        for index in range(world.bucket.shape[2]):
+            world.bucket[r, histogram, index] = 0
 
 
 def lose(world: World, r: int, t: float) -> None:
     """A replica dies: requests that had tokens are lost, the gateway sends the others elsewhere."""
     replica = world.replica
     replica[r, PHASE] = DOWN
+    replica[r, PLANNED] = 0
     while replica[r, N_RUNNING] > 0:
         replica[r, N_RUNNING] -= 1
         q = world.running[r, replica[r, N_RUNNING]]
-        release(world, r, q)
+        release(world, r, q, False)
         world.request[q, COMPUTED] = 0
         strand(world, q, t)
     for lane in range(LANES):

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from stack.simulator.traffic import CHUNK_TOKENS, Traffic, closed_loop, plain
+from stack.simulator.hardware import BLOCK_TOKENS
+from stack.simulator.traffic import Traffic, closed_loop, plain
 from stack.simulator.validation.case import Case
 
 REQUESTS_PER_USER = 10
@@ -49,7 +50,7 @@ def _constant_rate(case: Case) -> Traffic:
     n = max(FEWEST_REQUESTS, round(rate * STAGE_S))
     arrival_s = np.concatenate([np.arange(before) * WARM_UP_GAP_S, before * WARM_UP_GAP_S + np.arange(n) / rate])
     traffic = plain(arrival_s, np.full(before + n, case.prompt_tokens), np.full(before + n, case.output_tokens))
-    chunks = (case.prompt_tokens - 1) // CHUNK_TOKENS
+    chunks = case.prompt_tokens // BLOCK_TOKENS
     distinct = _distinct(case)
     if not distinct or not chunks:
         return traffic
@@ -58,6 +59,7 @@ def _constant_rate(case: Case) -> Traffic:
         chain_start=np.arange(before + n) % distinct * chunks,
         chain_length=np.full(before + n, chunks),
         chains=np.arange(distinct * chunks),
+        chunk_tokens=BLOCK_TOKENS,
     )
 
 

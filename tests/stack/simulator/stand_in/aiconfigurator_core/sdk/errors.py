@@ -1,0 +1,2 @@
+class PerfDataNotAvailableError(RuntimeError):
+    pass
