@@ -66,6 +66,11 @@ def remarks(result: Mapping[str, Any]) -> Iterator[str]:
         )
     if result["kendall_tau"] is not None:
         yield f"Order of TPOT within a model: Kendall's tau {result['kendall_tau']:.3f}."
+    if result["contradicted"]:
+        yield (
+            f"{len(result['contradicted'])} usable rows are slower than the same load with more users, so one of each "
+            f"pair is wrong; TPOT without them: {_errors(result['tpot_uncontradicted'])} %."
+        )
     if result["in_both"]:
         yield f"{len(result['in_both'])} tested rows are in the fit file too: their errors are not held out."
     for where, left_out in (("", result["left_out"]), ("of the fit file ", result["fit_left_out"])):
@@ -81,4 +86,4 @@ def _kind(reason: str) -> str:
 
 
 def _errors(summary: Mapping[str, float] | None) -> str:
-    return "" if summary is None else f"{summary['mdape'] * 100:.1f} / {summary['p90'] * 100:.1f}"
+    return "" if summary is None else f"{summary['mdape'] * 100:.1f}/{summary['p90'] * 100:.1f}"

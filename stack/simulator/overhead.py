@@ -62,20 +62,30 @@ class EngineProfile:
     kernels: tuple[KernelScale, ...] = ()
     provenance: str = ""
 
-    def host(self, family: str = DENSE, gpu: str = "") -> HostOverhead:
-        """The overhead of a replica that runs kernels of `family` on `gpu`.
+    def scale(self, family: str, gpu: str) -> KernelScale:
+        """The scale of kernels of `family` on `gpu`.
 
         A family known on other GPU types only takes the mean of those; an unknown family runs as the tables say.
         """
         known = [scale for scale in self.kernels if scale.family == family]
         chosen = [scale for scale in known if scale.gpu == gpu] or known or [KernelScale(family, gpu)]
+        return KernelScale(
+            family=family,
+            gpu=gpu,
+            decode=sum(scale.decode for scale in chosen) / len(chosen),
+            prefill=sum(scale.prefill for scale in chosen) / len(chosen),
+        )
+
+    def host(self, family: str = DENSE, gpu: str = "") -> HostOverhead:
+        """The overhead of a replica that runs kernels of `family` on `gpu`; see `scale`."""
+        scale = self.scale(family, gpu)
         return HostOverhead(
             step_ms=self.step_ms,
             sequence_ms=self.sequence_ms,
             frontend_s=self.frontend_s,
             async_lag=self.async_lag,
-            decode_scale=sum(scale.decode for scale in chosen) / len(chosen),
-            prefill_scale=sum(scale.prefill for scale in chosen) / len(chosen),
+            decode_scale=scale.decode,
+            prefill_scale=scale.prefill,
         )
 
 
@@ -100,45 +110,45 @@ def scaled(tables: Tables, host: HostOverhead) -> Tables:
     )
 
 
-_DENSE_2026 = (KernelScale(DENSE, "h100", 0.997, 1.080), KernelScale(DENSE, "h200", 0.933, 1.117))
+_DENSE_2026 = (KernelScale(DENSE, "h100", 0.989, 1.091), KernelScale(DENSE, "h200", 0.926, 1.118))
 """Llama-3.1-70B FP8: 41 unversioned rows of April 2026."""
 
 PROFILES: Mapping[str, EngineProfile] = {
     "vllm-0.12": EngineProfile(
-        step_ms=1.763,
-        sequence_ms=0.0385,
-        frontend_s=0.0410,
+        step_ms=1.778,
+        sequence_ms=0.0377,
+        frontend_s=0.0425,
         async_lag=False,
-        kernels=(KernelScale(DENSE, "h100", 0.959, 1.064),),
+        kernels=(KernelScale(DENSE, "h100", 0.950, 1.066),),
         provenance="57 closed-loop rows, Qwen3-32B on H100 with TP 2 and 8; fitted 2026-11-30",
     ),
     "vllm-0.15": EngineProfile(
         step_ms=0.0,
         sequence_ms=0.0,
-        frontend_s=0.0055,
+        frontend_s=0.0067,
         async_lag=True,
         kernels=(
-            KernelScale(DENSE, "h100", 1.034, 0.905),
-            KernelScale(MANY_KV_HEADS, "h100", 0.922, 1.050),
-            KernelScale("experts in bf16", "h100", 0.953, 0.931),
+            KernelScale(DENSE, "h100", 1.033, 1.090),
+            KernelScale(MANY_KV_HEADS, "h100", 0.925, 0.989),
+            KernelScale("experts in bf16", "h100", 0.965, 0.891),
         ),
         provenance="10 open-loop rows, Llama-2, CodeLlama and Mixtral on H100; fitted 2026-11-30",
     ),
     "vllm-0.18": EngineProfile(
-        step_ms=0.640,
-        sequence_ms=0.0142,
-        frontend_s=0.0128,
+        step_ms=0.636,
+        sequence_ms=0.0153,
+        frontend_s=0.0130,
         async_lag=True,
-        kernels=(KernelScale("experts in mxfp4", "h100", 0.861, 1.551), *_DENSE_2026),
+        kernels=(KernelScale("experts in mxfp4", "h100", 0.860, 1.547), *_DENSE_2026),
         provenance="43 closed-loop rows, gpt-oss-120b on H100 with TP 2 to 8, dense kernels of 41 unversioned rows of "
         "Llama-3.1-70B; fitted 2026-11-30",
     ),
     "vllm-unversioned": EngineProfile(
-        step_ms=1.324,
-        sequence_ms=0.0257,
-        frontend_s=0.0085,
+        step_ms=1.417,
+        sequence_ms=0.0228,
+        frontend_s=0.0080,
         async_lag=True,
-        kernels=(*_DENSE_2026, KernelScale("experts in mxfp4", "h100", 1.085, 1.253)),
+        kernels=(*_DENSE_2026, KernelScale("experts in mxfp4", "h100", 0.930, 1.660)),
         provenance="43 closed-loop rows of April 2026 whose version is not published, Llama-3.1-70B on H100 and H200 "
         "with TP 1 and 4, gpt-oss-120b on H100; fitted 2026-11-30",
     ),

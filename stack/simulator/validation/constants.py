@@ -1,6 +1,6 @@
 """The constants of an engine generation as a vector that can be fitted, with what is believed of each beforehand."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,8 @@ KERNELS = {
     "decode": Belief(1.0, 0.05, 0.05, 0.5),
     "prefill": Belief(1.0, 0.15, 0.1, 0.3),
 }
-"""Kernel scales on one GPU type: versions differ by some percent where memory binds, by more where arithmetic does."""
+"""Kernel scales on one GPU type: versions differ by some percent where memory binds, by more where arithmetic does.
+The mean is what a larger generation has for the same family, where there is one."""
 
 
 @dataclass(frozen=True)
@@ -42,15 +43,18 @@ class Layout:
     """Which constants a vector holds, in order: those of the host, then the scales of each kind of kernels.
 
     Attributes:
-        kernels: pairs of family and GPU type.
+        kernels: what is believed of each family on each GPU type.
     """
 
-    kernels: tuple[tuple[str, str], ...]
+    kernels: tuple[KernelScale, ...]
 
     @property
     def beliefs(self) -> tuple[Belief, ...]:
         """One per entry."""
-        return (*HOST.values(), *(belief for _ in self.kernels for belief in KERNELS.values()))
+        scales = [
+            replace(belief, mean=getattr(scale, name)) for scale in self.kernels for name, belief in KERNELS.items()
+        ]
+        return (*HOST.values(), *scales)
 
     def start(self) -> Floats:
         """What is believed beforehand."""
@@ -66,8 +70,8 @@ class Layout:
         host: dict[str, Any] = {name: float(value) for name, value in zip(HOST, vector, strict=False)}
         scales = np.reshape(vector[len(HOST) :], (len(self.kernels), len(KERNELS)))
         kernels = tuple(
-            KernelScale(family, gpu, float(decode), float(prefill))
-            for (family, gpu), (decode, prefill) in zip(self.kernels, scales, strict=True)
+            replace(believed, decode=float(decode), prefill=float(prefill))
+            for believed, (decode, prefill) in zip(self.kernels, scales, strict=True)
         )
         return EngineProfile(**host, async_lag=async_lag, kernels=kernels)
 

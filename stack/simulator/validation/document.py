@@ -24,6 +24,7 @@ def document(validation: Validation) -> Json:
         "usable": validation.usable,
         "tested": len(tested),
         "in_both": list(validation.in_both),
+        "contradicted": sorted(validation.contradicted),
         "left_out": [_left_out(one) for one in validation.left_out],
         "fit_left_out": [_left_out(one) for one in validation.fit_left_out],
         "by_generation": {name: _generation(name, validation) for name in _distinct(tested, _generation_of)},
@@ -33,6 +34,7 @@ def document(validation: Validation) -> Json:
             for rows in [[one for one in tested if _model_of(one) == name]]
         },
         **_errors(tested),
+        "tpot_uncontradicted": _uncontradicted(tested, validation),
         **_open_loop(validation.open_loop),
         "slo_picks": None if picks is None else _rounded(asdict(picks)),
         "slo_picks_broken": None if picks is None else round(picks.broken, DIGITS),
@@ -52,6 +54,7 @@ def _generation(name: str, validation: Validation) -> Json:
         "constants_of": source,
         "constants": _constants(validation.profiles.profile_for(name)),
         **_errors(rows),
+        "tpot_uncontradicted": _uncontradicted(rows, validation),
         **_open_loop([one for one in validation.open_loop if _generation_of(one) == name]),
     }
 
@@ -62,6 +65,11 @@ def _errors(rows: Sequence[Compared]) -> Json:
         "e2e": _summary(rows, lambda figures: figures.e2e_ms),
         "ttft": _summary(rows, lambda figures: figures.ttft_ms),
     }
+
+
+def _uncontradicted(rows: Sequence[Compared], validation: Validation) -> Json | None:
+    kept = [one for one in rows if one.case.row.row_id not in validation.contradicted]
+    return _summary(kept, lambda figures: figures.tpot_ms)
 
 
 def _open_loop(rows: Sequence[Compared]) -> Json:

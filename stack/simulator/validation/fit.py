@@ -26,12 +26,17 @@ TTFT_WEIGHT = {True: 0.5, False: 0.05}
 """TTFT counts less than TPOT and E2E: in a closed loop (False) it hangs on how users fall into step."""
 ROUNDS = 6
 HALVINGS = 5
+NOTHING = EngineProfile(0.0, 0.0, 0.0, True)
+"""Believes that every kernel runs as the tables say."""
 SETTLED = 1e-3
 """Fitting ends when no constant moves by more than this share of its believed deviation."""
 
 
-def fitted_profile(cases: Sequence[Case]) -> EngineProfile:
+def fitted_profile(cases: Sequence[Case], believed: EngineProfile | None = None) -> EngineProfile:
     """The constants of one generation, from rows measured on it.
+
+    Args:
+        believed: another generation's constants, whose kernel scales are then believed beforehand.
 
     Raises:
         InputError: no rows, or rows of several generations.
@@ -39,7 +44,8 @@ def fitted_profile(cases: Sequence[Case]) -> EngineProfile:
     generations = sorted({case.generation for case in cases})
     if len(generations) != 1:
         raise InputError(f"a profile is fitted on rows of one generation, not {', '.join(generations) or 'none'}")
-    layout = Layout(tuple(sorted({(case.family, case.gpu) for case in cases})))
+    kinds = sorted({(case.family, case.gpu) for case in cases})
+    layout = Layout(tuple((believed or NOTHING).scale(family, gpu) for family, gpu in kinds))
     fit = _Fit(cases, layout, schedules_asynchronously(generations[0]))
     vector = layout.start()
     errors = fit.errors(vector)

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from stack.errors import InputError
-from stack.simulator.overhead import EngineProfile
+from stack.simulator.overhead import EngineProfile, KernelScale
 from stack.simulator.validation.case import Case
-from stack.simulator.validation.fit import fitted_profile
+from stack.simulator.validation.fit import NOTHING, fitted_profile
 from stack.simulator.validation.generations import by_nearness, schedules_asynchronously
 
 
@@ -38,19 +38,29 @@ class FittedProfiles:
         Kernel families that the generation has no rows of come from the nearest generation that has.
         """
         profile = self.by_generation[self.source_of(generation)]
-        kernels = profile.kernels
-        for other in by_nearness(generation, self.by_generation):
-            known = {scale.family for scale in kernels}
-            kernels += tuple(scale for scale in self.by_generation[other].kernels if scale.family not in known)
+        kernels = _joined([self.by_generation[name] for name in by_nearness(generation, self.by_generation)])
         return replace(profile, kernels=kernels, async_lag=schedules_asynchronously(generation))
 
 
 def fitted_profiles(cases: Iterable[Case]) -> FittedProfiles:
-    """One profile per generation in the rows."""
+    """One profile per generation in the rows.
+
+    The generation with most rows is fitted first; what it says of kernels is believed of the next ones beforehand.
+    """
     rows: dict[str, list[Case]] = defaultdict(list)
     for case in cases:
         rows[case.generation].append(case)
-    return FittedProfiles(
-        {generation: fitted_profile(found) for generation, found in sorted(rows.items())},
-        {generation: len(found) for generation, found in rows.items()},
-    )
+    fitted: dict[str, EngineProfile] = {}
+    for generation in sorted(rows, key=lambda name: (-len(rows[name]), name)):
+        believed = replace(NOTHING, kernels=_joined([fitted[name] for name in by_nearness(generation, fitted)]))
+        fitted[generation] = fitted_profile(rows[generation], believed)
+    return FittedProfiles(fitted, {generation: len(found) for generation, found in rows.items()})
+
+
+def _joined(profiles: Iterable[EngineProfile]) -> tuple[KernelScale, ...]:
+    """The kernel scales of all, each family from the first profile that has it."""
+    kernels: tuple[KernelScale, ...] = ()
+    for profile in profiles:
+        known = {scale.family for scale in kernels}
+        kernels += tuple(scale for scale in profile.kernels if scale.family not in known)
+    return kernels

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from stack.errors import InputError
 from stack.simulator.validation.case import Case
+from stack.simulator.validation.contradictions import contradicted
 from stack.simulator.validation.profiles import FittedProfiles, fitted_profiles
 from stack.simulator.validation.rows import read_rows
 from stack.simulator.validation.score import Compared
@@ -23,6 +24,7 @@ class Validation:
     Attributes:
         rows: in the tested file.
         usable: of them, those that can be compared, whichever half they are in.
+        contradicted: ids of usable rows that other measured rows contradict; they are compared all the same.
         profiles: fitted constants.
         tested: rows that were not fitted on, compared.
         open_loop: open-loop rows, each simulated with constants fitted without any row of its model.
@@ -33,6 +35,7 @@ class Validation:
 
     rows: int
     usable: int
+    contradicted: frozenset[str]
     profiles: FittedProfiles
     tested: tuple[Compared, ...]
     open_loop: tuple[Compared, ...]
@@ -67,6 +70,7 @@ def validate(path: Path, fit: Path | None = None, progress: Progress = lambda te
     return Validation(
         rows=len(rows),
         usable=len(selected.cases),
+        contradicted=contradicted(selected.cases),
         profiles=profiles,
         tested=tuple(tested),
         open_loop=tuple(open_loop),

@@ -5,6 +5,7 @@ from made_rows import open_row, row
 
 from stack.errors import InputError
 from stack.simulator.validation.case import case_of
+from stack.simulator.validation.contradictions import contradicted
 from stack.simulator.validation.roofline import ClosedLoop, decode_floor_ms, prompt_token_s
 from stack.simulator.validation.selection import select
 
@@ -26,7 +27,7 @@ from stack.simulator.validation.selection import select
         ({"load": "open-trace (ShareGPT)", "request_rate_per_s": 10.0}, "arrival times and lengths of its trace"),
         ({"concurrency": 300.0}, "saturated or not: 300 users, and max_num_seqs not published"),
         ({"concurrency": 64.0, "max_num_seqs": 32.0}, "saturated: 64 users at max_num_seqs 32"),
-        ({"model": "meta-llama/Llama-3.1-70B"}, "llama-3.1-70b in bf16 does not fit on 1 x h100"),
+        ({"model": "meta-llama/Llama-3.1-70B"}, "in bf16 does not fit on 1 x h100"),
         ({"tpot_mean_ms": 1.0}, "faster than the GPUs it names can be"),
     ],
 )
@@ -96,3 +97,14 @@ def test_the_roofline_by_hand():
     load = ClosedLoop("llama-3.1-8b", "h100", "bf16", 1, users=8.0, prompt_tokens=512.0, output_tokens=128.0)
     assert decode_floor_ms(load) == pytest.approx(4.73, rel=0.01)
     assert prompt_token_s(load) == pytest.approx(15.3e-6, rel=0.01)
+
+
+def test_contradicted_rows_by_hand():
+    """16 users at 9 ms a token cannot be slower than 32 at 8 ms; 3 % may be noise, another length is another matter."""
+    rows = [
+        row("slow", concurrency=16.0, tpot_mean_ms=9.0),
+        row("fast", concurrency=32.0, tpot_mean_ms=8.0),
+        row("noise", concurrency=8.0, tpot_mean_ms=8.24),
+        row("other", concurrency=8.0, tpot_mean_ms=20.0, prompt_tokens=2048.0),
+    ]
+    assert contradicted([case_of(one) for one in rows]) == {"slow"}
