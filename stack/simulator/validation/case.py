@@ -111,9 +111,8 @@ def _check_inputs(row: MeasuredRow) -> None:
 
 
 def _check_saturation(case: Case) -> None:
-    row, users = case.row, case.row.concurrency
-    if row.is_open_loop or users is None:
-        return
+    row = case.row
+    users = 1.0 if row.is_open_loop else row.concurrency or 1.0
     if row.max_num_seqs is None and users > SMALLEST_DEFAULT_CAP:
         raise InputError(f"saturated or not: {users:g} users, and max_num_seqs not published")
     if row.max_num_seqs is not None and users > row.max_num_seqs:

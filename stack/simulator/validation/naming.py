@@ -39,12 +39,14 @@ def gpu_of_row(row: MeasuredRow) -> str:
 
 
 def precision_of_row(row: MeasuredRow) -> str:
-    """The simulator's name of the precision the row was served in.
+    """The simulator's name of the precision the row was served in; what its file only assumes gives way to facts.
 
     Raises:
         InputError: its words mean none, or one that the model is not published in.
     """
     words, published = row.precision.lower(), known_models()[model_of_row(row)].precision
+    if "assumed" in words:
+        return published
     if any(name in words for name in _SIXTEEN_BITS):
         return "bf16"
     if "fp8" in words or (words == "as served" and row.model.lower().endswith("-fp8")):

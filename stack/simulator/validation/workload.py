@@ -18,6 +18,8 @@ PAUSE_S = 0.01
 """Mean of a user's exponential pause between two requests: connection, client code."""
 STAGE_S = 600.0
 """Length of an open-loop stage in the public profiles of these runs."""
+MOST_REQUESTS = 50_000
+"""Of an open loop; a higher rate is offered for less time."""
 WARM_UP_GAP_S = 2.0
 """Time between the requests that fill the prefix cache before a later stage."""
 
@@ -47,7 +49,7 @@ def _closed(case: Case, seed: int) -> Traffic:
 
 def _constant_rate(case: Case) -> Traffic:
     before, rate = _warm_up(case), case.row.request_rate_per_s or 1.0
-    n = max(FEWEST_REQUESTS, round(rate * STAGE_S))
+    n = round(min(MOST_REQUESTS, max(FEWEST_REQUESTS, rate * STAGE_S)))
     arrival_s = np.concatenate([np.arange(before) * WARM_UP_GAP_S, before * WARM_UP_GAP_S + np.arange(n) / rate])
     traffic = plain(arrival_s, np.full(before + n, case.prompt_tokens), np.full(before + n, case.output_tokens))
     chunks = case.prompt_tokens // BLOCK_TOKENS

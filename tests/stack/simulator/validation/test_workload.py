@@ -30,6 +30,8 @@ def test_an_open_loop_keeps_its_rate():
     traffic, before = workload(case_of(open_row(request_rate_per_s=4.0)))
     assert (len(traffic), before, traffic.chunks) == (2400, 0, 0)
     assert np.diff(traffic.arrival_s) == pytest.approx(0.25)
+    hasty, _ = workload(case_of(open_row(request_rate_per_s=1e6)))
+    assert len(hasty) == 50_000
 
 
 def test_repeated_prompts_share_their_prefix_and_a_later_stage_finds_it_cached():
