@@ -1,6 +1,5 @@
 """`flashvector run`: the loop on a stack for a number of minutes, without a screen."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +15,7 @@ from harness.mode import Mode
 from stack.errors import InputError
 from ui.episode import episode_json, episode_text
 from ui.interruption import Interruption, interruption
+from ui.json_file import check_writable, write_json
 from ui.report import Json, plain
 from ui.sightings import Sightings
 
@@ -44,7 +44,7 @@ def run(
 ) -> None:
     """Run observe, diagnose, plan, gate, execute, verify and remember, and report every episode."""
     if json_out is not None:
-        _check_writable(json_out)
+        check_writable(json_out)
     settings = Settings.load(slo_ttft_s=slo_ttft, slo_itl_s=slo_itl, store_path=store, planner=planner, mode=mode)
     console = Console(stderr=True, soft_wrap=True)
     with console.status("Building the stack"):
@@ -75,7 +75,7 @@ def run(
         session.finish()
     _report(session, seen, console)
     if json_out is not None:
-        _write(json_out, _result(session, seen, seed))
+        write_json(json_out, _result(session, seen, seed))
     if interrupted.asked:
         console.print("Interrupted: what was not yet proved has been undone.")
         raise typer.Exit(INTERRUPTED)
@@ -113,21 +113,3 @@ def _report(session: Session, seen: Sightings, console: Console) -> None:
         console.print(episode_text(record, session.started_s))
     if not any(record.state in ENDED for record in records):
         console.print("No change was made.")
-
-
-def _check_writable(path: Path) -> None:
-    folder = path.resolve().parent
-    if not folder.is_dir():
-        raise InputError(f"--json {path}: the folder {folder} does not exist")
-    try:
-        with path.open("a", encoding="utf-8"):
-            pass
-    except OSError as error:
-        raise InputError(f"--json {path}: cannot be written: {error.strerror}") from error
-
-
-def _write(path: Path, result: Json) -> None:
-    try:
-        path.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"--json {path}: cannot be written: {error.strerror}") from error

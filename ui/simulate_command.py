@@ -12,6 +12,7 @@ from stack.simulator.server import LOOPBACK, serve
 from ui.add_model_command import add_model_command
 from ui.bench_command import bench_command
 from ui.models_command import models_command
+from ui.validate_command import validate_rows
 
 HOURS = 6.0
 
@@ -54,3 +55,6 @@ def serve_metrics(
         ).stack()
     console.print(f"http://{LOOPBACK}:{port}/metrics, {HOURS:g} hours of traffic; Ctrl-C ends it", highlight=False)
     serve(stack, port=port, speed=speed)
+
+
+simulate.command("validate")(validate_rows)

@@ -6,6 +6,7 @@ import numpy as np
 
 from stack.simulator.engine.layout import Floats, Tables
 from stack.simulator.fleet import FleetSpec
+from stack.simulator.overhead import scaled
 from stack.simulator.step_times import tables_for
 from stack.snapshot import Fact, Signal, Snapshot
 
@@ -54,7 +55,8 @@ def _step_ms(fleet: FleetSpec, batch: float, context: float, prompt: float, pref
     Args:
         prefilled: prompt tokens computed per step on average; their cost is taken per token of a whole prompt.
     """
-    tables, host = tables_for(fleet.model, fleet.gpu, fleet.tensor_parallel, fleet.precision), fleet.overhead
+    host = fleet.overhead
+    tables = scaled(tables_for(fleet.model, fleet.gpu, fleet.tensor_parallel, fleet.precision), host)
     decode = _line(tables.batches, tables.generation_ms, batch)
     attention = _plane(tables.batches, tables.contexts, tables.decode_attention_ms, batch, context)
     return decode + attention + host.step_ms + host.sequence_ms * batch + prefilled * _per_token(tables, batch, prompt)

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 
 from stack.errors import InputError
-from stack.simulator.hardware import kv_blocks
-from stack.simulator.step_times import PROFILES, HostOverhead
+from stack.simulator.hardware import kv_blocks, model_named
+from stack.simulator.overhead import PROFILES, HostOverhead, kernel_family
 from stack.simulator.switches import Switches
 
 
@@ -51,8 +51,11 @@ class FleetSpec:
 
     @property
     def overhead(self) -> HostOverhead:
-        """Host time per step and request."""
-        return self.host or PROFILES[self.profile]
+        """Host time per step and request, and the kernels' scale."""
+        if self.host is not None:
+            return self.host
+        family = kernel_family(model_named(self.model), self.precision)
+        return PROFILES[self.profile].host(family, self.gpu)
 
     @property
     def blocks_per_replica(self) -> int:

@@ -15,6 +15,7 @@ from stack.simulator.fault_effects import EFFECTS, FRAGMENTATION_RATIO, Site, fl
 from stack.simulator.faults import Fault
 from stack.simulator.fleet import FleetSpec
 from stack.simulator.outcomes import CommonLimits, Limits, Outcomes, outcomes_of
+from stack.simulator.overhead import scaled
 from stack.simulator.readings import (
     USUAL_FRAGMENTATION_RATIO,
     engine_reading,
@@ -74,7 +75,8 @@ class Simulation:
                 raise InputError(f"fault {fault.name}: there is no replica {fault.replica} among {fleet.replicas}")
             traffic = flooded(traffic, fault, seed)
         self.fleet, self.traffic, self._seed = fleet, traffic, seed
-        self._tables = step_times or tables_for(fleet.model, fleet.gpu, fleet.tensor_parallel, fleet.precision)
+        tables = step_times or tables_for(fleet.model, fleet.gpu, fleet.tensor_parallel, fleet.precision)
+        self._tables = scaled(tables, fleet.overhead)
         self._kernels = kernels(compiled)
         self._world = new_world(fleet, traffic)
         self._world.constant[layout.MACRO_STEPS] = macro_steps

@@ -1,7 +1,6 @@
 """Step-time tables of one model on one GPU type, read from the model's file."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -14,30 +13,6 @@ from stack.simulator.model_files import model_file, table_facts, table_key
 
 ALSO = {"fp8": ("fp8_block",)}
 """Precisions that a less exact name stands for."""
-
-
-@dataclass(frozen=True)
-class HostOverhead:
-    """Time per engine step that kernels do not explain, by engine generation.
-
-    Attributes:
-        step_ms: constant part.
-        sequence_ms: per running request.
-        frontend_s: HTTP, tokenisation and detokenisation; added to TTFT and E2E.
-        async_lag: whether step k+1 is scheduled while step k runs, so that an arrival during k starts in k+2.
-    """
-
-    step_ms: float
-    sequence_ms: float
-    frontend_s: float
-    async_lag: bool
-
-
-PROFILES = {
-    "vllm-0.12": HostOverhead(1.9, 0.041, 0.008, False),
-    "vllm-0.18": HostOverhead(0.13, 0.0164, 0.008, True),
-}
-"""Step figures fitted on measured rows of these generations; the frontend's on open-loop runs with async scheduling."""
 
 
 @lru_cache(maxsize=256)

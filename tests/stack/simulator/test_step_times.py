@@ -10,6 +10,7 @@ from stack.simulator.engine.interpolation import across, along
 from stack.simulator.fleet import FleetSpec
 from stack.simulator.hardware import GPUS, kv_blocks
 from stack.simulator.model_files import model_file, model_names
+from stack.simulator.overhead import HostOverhead
 from stack.simulator.simulation import Simulation
 from stack.simulator.step_times import tables_for
 from stack.simulator.traffic import plain
@@ -74,7 +75,8 @@ def test_interpolation():
 def test_one_request_takes_what_the_tables_say():
     """Alone on a replica: prefill, then one decode step per token, each with host time."""
     traffic = plain(np.zeros(1), np.array([512]), np.array([11]))
-    simulation = Simulation(FleetSpec(replicas=1), traffic)
+    host = HostOverhead(step_ms=0.13, sequence_ms=0.0164, frontend_s=0.008, async_lag=True)
+    simulation = Simulation(FleetSpec(replicas=1, host=host), traffic)
     simulation.advance(10.0)
     outcomes, tables = simulation.outcomes(), tables_for("llama-3.1-8b", "h100", 1)
     prefill = along(tables.tokens, tables.context_ms, 512.0)

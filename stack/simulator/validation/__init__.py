@@ -1,0 +1,1 @@
+"""Measured benchmark rows against simulated ones."""
