@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from stack.errors import InputError
-from stack.simulator.hardware import kv_blocks, model_named
+from stack.simulator.hardware import kv_blocks, model_named, most_kv_blocks
 from stack.simulator.overhead import PROFILES, HostOverhead, kernel_family
 from stack.simulator.switches import Switches
 
@@ -46,8 +46,13 @@ class FleetSpec:
             raise InputError(f"a fleet needs at least one replica, not {self.replicas}")
         if self.profile not in PROFILES:
             raise InputError(f"no engine profile {self.profile!r}; there are {', '.join(PROFILES)}")
-        if self.kv_blocks is not None and self.kv_blocks < 1:
-            raise InputError(f"kv_blocks must be at least 1, not {self.kv_blocks}")
+        if self.kv_blocks is not None:
+            most = most_kv_blocks(self.model, self.gpu, self.tensor_parallel, self.precision)
+            if not 1 <= self.kv_blocks <= most:
+                raise InputError(
+                    f"kv_blocks must be 1 to {most}, which fill the memory of {self.tensor_parallel} x {self.gpu}, "
+                    f"not {self.kv_blocks}"
+                )
 
     @property
     def overhead(self) -> HostOverhead:

@@ -11,6 +11,8 @@ BLOCK_TOKENS = 16
 """vLLM's default block size."""
 MEMORY_UTILIZATION_RATIO = 0.9
 """vLLM's default `--gpu-memory-utilization`."""
+SMALLEST_KV_SHARE = 2
+"""A 16-bit KV value may be held in half its size."""
 RUNTIME_BYTES = 3e9
 """Activations, CUDA graphs and workspace per GPU; an assumption that gives the block counts vLLM logs within 5 %."""
 
@@ -56,6 +58,16 @@ def blocks_of(model: Model, gpu: str, tensor_parallel: int, precision: str) -> i
         size = f"{weights / 1e9:.1f} GB of weights"
         raise InputError(f"{model.repository} in {precision} does not fit on {tensor_parallel} x {gpu}: {size}")
     return blocks
+
+
+def most_kv_blocks(model: str, gpu: str, tensor_parallel: int, precision: str) -> int:
+    """Blocks that would fill the GPUs if there were nothing else, in KV values of one byte.
+
+    Raises:
+        InputError: unknown model, GPU or precision.
+    """
+    block_bytes = model_named(model).kv_bytes_per_token(precision, tensor_parallel) * BLOCK_TOKENS
+    return int(SMALLEST_KV_SHARE * gpu_named(gpu).memory_bytes / block_bytes)
 
 
 def model_named(name: str) -> Model:
