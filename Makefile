@@ -29,8 +29,9 @@ test: check  ## everything
 test-fast: setup  ## tests that need no outside server
 	$(BIN)/pytest
 
-bench: setup  ## speed of the simulator
-	$(BIN)/python benchmarks/simulator_speed.py
+bench: setup  ## speed of the simulator, and how its cost grows
+	$(BIN)/flashvector simulate bench
+	$(BIN)/python benchmarks/simulator_scaling.py
 
 lock: setup  ## resolve the dependencies anew
 	$(BIN)/pip install --quiet uv

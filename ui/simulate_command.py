@@ -10,6 +10,7 @@ from agent.simulated_run import SimulatedRun
 from stack.simulator.fleet import FleetSpec
 from stack.simulator.server import LOOPBACK, serve
 from ui.add_model_command import add_model_command
+from ui.bench_command import bench_command
 from ui.models_command import models_command
 from ui.validate_command import validate_rows
 
@@ -18,6 +19,7 @@ HOURS = 6.0
 simulate = typer.Typer(help="The simulated stack by itself.", no_args_is_help=True)
 
 
+simulate.command("bench")(bench_command)
 simulate.command("add-model")(add_model_command)
 simulate.command("models")(models_command)
 

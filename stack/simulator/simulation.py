@@ -51,6 +51,7 @@ class Simulation:
         step_scale: Sequence[float] | None = None,
         settings: Mapping[str, Mapping[str, Value]] | None = None,
         compiled: bool | None = None,
+        macro_steps: bool = True,
     ) -> None:
         """Set the stage at virtual time zero.
 
@@ -63,6 +64,7 @@ class Simulation:
             step_scale: factor on step times per replica, as a calibration gives it.
             settings: values per setting and target to start from, instead of the catalogue's defaults.
             compiled: numba or plain Python; None takes numba where it is installed.
+            macro_steps: take equal decode steps together, which changes times by less than 0.3 %.
 
         Raises:
             InputError: no step times for this fleet, a fault names a replica that does not exist, or step_scale has
@@ -77,6 +79,7 @@ class Simulation:
         self._tables = scaled(tables, fleet.overhead)
         self._kernels = kernels(compiled)
         self._world = new_world(fleet, traffic)
+        self._world.constant[layout.MACRO_STEPS] = macro_steps
         self._truth = Truth(coming=sorted(faults, key=lambda fault: fault.at_s))
         self._switchboard = Switchboard(self._world, fleet, self._kernels)
         self._start(step_scale, settings or {})

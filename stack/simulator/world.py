@@ -51,6 +51,7 @@ def new_world(fleet: FleetSpec, traffic: Traffic) -> World:
         chain=np.array(traffic.chains if len(traffic.chains) else [0], dtype=np.int64),
         replica=np.zeros((replicas, layout.REPLICA_COLUMNS), dtype=np.int64),
         real=np.zeros((replicas, layout.REPLICA_REALS)),
+        due_s=np.full(replicas, layout.NEVER),
         running=np.zeros((replicas, MOST_RUNNING + 1), dtype=np.int64),
         granted=np.zeros((replicas, MOST_RUNNING + 1), dtype=np.int64),
         held=np.zeros(max(1, int(traffic.chain_length.sum())), dtype=np.int32),
@@ -133,7 +134,6 @@ def _constants(fleet: FleetSpec, traffic: Traffic) -> Floats:
     constant[layout.ASYNC_LAG] = host.async_lag
     constant[layout.SHORT_TOKENS] = SHORT_PROMPT_TOKENS
     constant[layout.LOAD_BOUND] = LOAD_BOUND
-    constant[layout.MACRO_STEPS] = 1.0
     constant[layout.CHUNK_TOKENS] = traffic.chunk_tokens
     constant[layout.PREFIX_CACHING] = switches.prefix_caching
     constant[layout.CHUNKED_PREFILL] = switches.chunked_prefill

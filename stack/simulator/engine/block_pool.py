@@ -54,15 +54,19 @@ def unlink(world: World, r: int, n: int) -> None:
     node[r, newer, OLDER] = older
 
 
-def push(world: World, r: int, n: int) -> None:
-    """Put a node at the queue's newest end."""
+def link(world: World, r: int, older: int, n: int, newer: int) -> None:
+    """Put a node between two neighbours in the queue."""
     node = world.node
-    end = node.shape[1] - 1
-    older = node[r, end, OLDER]
     node[r, older, NEWER] = n
     node[r, n, OLDER] = older
-    node[r, n, NEWER] = end
-    node[r, end, OLDER] = n
+    node[r, n, NEWER] = newer
+    node[r, newer, OLDER] = n
+
+
+def push(world: World, r: int, n: int) -> None:
+    """Put a node at the queue's newest end."""
+    end = world.node.shape[1] - 1
+    link(world, r, world.node[r, end, OLDER], n, end)
 
 
 def push_anonymous(world: World, r: int, blocks: int) -> None:
@@ -84,11 +88,7 @@ def push_empty(world: World, r: int, blocks: int) -> None:
     if oldest != end and node[r, oldest, KEY] == ANONYMOUS:
         node[r, oldest, BLOCKS] += blocks
     elif blocks > 0:
-        n = new_node(world, r, ANONYMOUS, blocks)
-        node[r, end, NEWER] = n
-        node[r, n, OLDER] = end
-        node[r, n, NEWER] = oldest
-        node[r, oldest, OLDER] = n
+        link(world, r, end, new_node(world, r, ANONYMOUS, blocks), oldest)
 
 
 def drop_oldest(world: World, r: int, blocks: int) -> None:

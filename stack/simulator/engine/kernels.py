@@ -1,6 +1,7 @@
 """The kernels, as plain Python or compiled by numba from the same source, with the same results."""
 
 import hashlib
+import logging
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar
 
+from stack.errors import InputError
 from stack.simulator.engine import (
     block_pool,
     interpolation,
@@ -25,6 +27,8 @@ from stack.simulator.engine import (
     step,
 )
 from stack.simulator.engine.layout import SAMPLE_TABLES, SAMPLE_WORLD, Tables, World
+
+WITHOUT_NUMBA = "numba is not installed, with which the simulator is about 50 times as fast (pip install numba)"
 
 _MODULES = (interpolation, meter, lanes, block_pool, prefix_cache, leaving, scheduling, step, routing, run)
 """In the order of their imports: a function is compiled after those it calls."""
@@ -72,10 +76,23 @@ def available() -> bool:
 
 
 def kernels(compiled: bool | None) -> Kernels:
-    """Compiled kernels, plain ones, or with None whatever this machine has."""
+    """Compiled kernels, plain ones, or with None whatever this machine has.
+
+    Raises:
+        InputError: compiled ones are wanted and numba is not installed.
+    """
+    if compiled and not available():
+        raise InputError(WITHOUT_NUMBA)
     if compiled is None:
         compiled = available()
+        if not compiled:
+            _warn_once()
     return _compiled() if compiled else PLAIN
+
+
+@cache
+def _warn_once() -> None:
+    logging.getLogger(__name__).warning("%s; plain Python takes over", WITHOUT_NUMBA)
 
 
 @cache

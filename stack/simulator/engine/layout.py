@@ -73,9 +73,10 @@ CONSTANTS = 21
 """From PIN_SHARE to METRICS_FROZEN without SHORT_TOKENS and LOAD_BOUND: faults that only the kernels can act out."""
 
 # progress of the run: integers and times
-NEXT_ARRIVAL, ROTATION, MUST_PUMP, SCRAPES, RELEASED = 0, 1, 2, 3, 4
-CURSORS = 5
-"""RELEASED: requests whose time of arrival is settled; the others wait for the end of an earlier one (closed loop)."""
+NEXT_ARRIVAL, ROTATION, MUST_PUMP, SCRAPES, RELEASED, CHANGING = 0, 1, 2, 3, 4, 5
+CURSORS = 6
+"""RELEASED: requests whose time of arrival is settled; the others wait for the end of an earlier one (closed loop).
+CHANGING: replicas that drain for a restart or are restarting."""
 NOW_S, NEXT_SCRAPE_S = 0, 1
 CLOCKS = 2
 
@@ -104,6 +105,8 @@ node with blocks of the same chunk."""
 ANONYMOUS, FIRST_KEPT = -1, -2
 MOST_KEPT = 4096
 """At most so many preempted requests of one replica can find blocks again."""
+
+NEVER = 1e18
 
 BLOCK = 16
 """Tokens per KV block."""
@@ -140,6 +143,7 @@ class World(NamedTuple):
         think_s: (requests,) time between the end of a request and this one of the same user, in a closed loop.
         chain: chunk ids of all requests, one after another.
         replica, real: (replicas, ...).
+        due_s: (replicas,) when its steps under way end, or the next one may begin; NEVER without work.
         running: (replicas, most running) request indices in the order in which they were admitted.
         granted: (replicas, most running) tokens of each running request in the step under way, unless that is PURE.
         held: node of each chunk that a request holds, from its HELD_AT on.
@@ -161,6 +165,7 @@ class World(NamedTuple):
     chain: Ints
     replica: Ints
     real: Floats
+    due_s: Floats
     running: Ints
     granted: Ints
     held: SmallInts
@@ -188,6 +193,7 @@ def _sample(kind: object, dimensions: int) -> NDArray[Any]:
 DIMENSIONS = {
     "think_s": 1,
     "chain": 1,
+    "due_s": 1,
     "held": 1,
     "pool_setting": 1,
     "constant": 1,

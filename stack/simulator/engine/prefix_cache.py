@@ -67,8 +67,9 @@ def cached_chunks(world: World, r: int, q: int) -> int:
     """Length of the cached prefix in chunks."""
     if world.request[q, CHAIN_LENGTH] == 0:
         return 0
+    cache, chain = world.cache, world.chain
     n, start, most = 0, world.request[q, CHAIN_AT], reusable(world, q)
-    while n < most and world.cache[r, world.chain[start + n], NODE] >= 0:
+    while n < most and cache[r, chain[start + n], NODE] >= 0:
         n += 1
     return n
 
@@ -90,11 +91,12 @@ def believed_chunks(world: World, r: int, q: int) -> int:
 
 def unused_blocks(world: World, r: int, q: int, chunks: int) -> int:
     """Free blocks among those of the request's first `chunks` chunks, all of which are cached."""
+    cache, chain, node = world.cache, world.chain, world.node
     blocks, start = 0, world.request[q, CHAIN_AT]
-    for j in range(chunks):
-        n = world.cache[r, world.chain[start + j], NODE]
-        if world.node[r, n, REFERENCES] == 0:
-            blocks += world.node[r, n, BLOCKS]
+    for j in range(start, start + chunks):
+        n = cache[r, chain[j], NODE]
+        if node[r, n, REFERENCES] == 0:
+            blocks += node[r, n, BLOCKS]
     return int(blocks)
 
 
@@ -113,16 +115,18 @@ def share(world: World, r: int, q: int, chunks: int) -> None:
     """A request starts with its first `chunks` chunks cached."""
     if chunks == 0:
         return
-    request, node, start, at = world.request, world.node, world.request[q, CHAIN_AT], world.request[q, HELD_AT]
+    request, node, cache, chain, held = world.request, world.node, world.cache, world.chain, world.held
+    start, at = request[q, CHAIN_AT], request[q, HELD_AT]
     for j in range(chunks):
-        n = world.cache[r, world.chain[start + j], NODE]
-        if node[r, n, REFERENCES] == 0:
+        n = cache[r, chain[start + j], NODE]
+        references = node[r, n, REFERENCES]
+        if references == 0:
             unlink(world, r, n)
             world.replica[r, FREE_BLOCKS] -= node[r, n, BLOCKS]
-        node[r, n, REFERENCES] += 1
-        world.held[at + j] = n
+        node[r, n, REFERENCES] = references + 1
+        held[at + j] = n
     request[q, SHARED_CHUNKS] = chunks
-    first = world.chain[start]
+    first = chain[start]
     world.cache[r, first, HITS] += 1
     world.cache[r, first, DEPTH] = max(world.cache[r, first, DEPTH], chunks)
 
@@ -185,11 +189,12 @@ def release(world: World, r: int, q: int, keep: bool) -> None:
         request[q, KEPT_CHUNKS] = shared
     else:
         push_anonymous(world, r, full)
-    freed = own
-    for j in range(shared - 1, -1, -1):
-        n = world.held[request[q, HELD_AT] + j]
-        node[r, n, REFERENCES] -= 1
-        if node[r, n, REFERENCES] == 0:
+    freed, held, at = own, world.held, request[q, HELD_AT]
+    for j in range(at + shared - 1, at - 1, -1):
+        n = held[j]
+        references = node[r, n, REFERENCES] - 1
+        node[r, n, REFERENCES] = references
+        if references == 0:
             push(world, r, n)
             freed += node[r, n, BLOCKS]
     request[q, SHARED_CHUNKS] = 0

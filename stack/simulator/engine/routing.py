@@ -24,6 +24,7 @@ from stack.simulator.engine.layout import (
     PHASE,
     PIN_REPLICA,
     PIN_SHARE,
+    PLANNED,
     POLICY,
     PREFIX_AWARE,
     PRIORITY,
@@ -170,7 +171,7 @@ def send(world: World, q: int, r: int, t: float) -> None:
         for j in range(reusable(world, q)):
             world.cache[r, world.chain[request[q, CHAIN_AT] + j], SENT_IN] = world.cursor[SCRAPES]
     push_back(world, r, q)
-    if replica[r, N_RUNNING] < world.replica_setting[r, RUNNING_CAP]:
+    if replica[r, PLANNED] == 0 or replica[r, N_RUNNING] < world.replica_setting[r, RUNNING_CAP]:
         cut(world, r, t)
 
 

@@ -13,6 +13,7 @@ from stack.simulator.engine.layout import (
     BATCH_IN_FLIGHT,
     C_ARRIVED,
     C_ERRORS,
+    CHANGING,
     CLOCK_S,
     COMPUTED,
     COUNT,
@@ -26,7 +27,7 @@ from stack.simulator.engine.layout import (
     LOST,
     MUST_PUMP,
     N_RUNNING,
-    N_WAITING,
+    NEVER,
     NEXT_ARRIVAL,
     NEXT_ATTENTION_SCALE,
     NEXT_SCRAPE_S,
@@ -60,14 +61,13 @@ from stack.simulator.engine.layout import (
 from stack.simulator.engine.leaving import release_next, shed
 from stack.simulator.engine.prefix_cache import clear, release
 from stack.simulator.engine.routing import pump, scrape
-from stack.simulator.engine.step import commit, plan, settle
-
-NEVER = 1e18
+from stack.simulator.engine.step import commit, plan, set_due, settle
 
 
 def advance(world: World, tables: Tables, until_s: float) -> None:
     """Let virtual time pass up to `until_s`; steps under way then are in force when they end."""
-    clock_s, replicas = world.clock_s, world.replica.shape[0]
+    clock_s, due_s, replicas = world.clock_s, world.due_s, world.replica.shape[0]
+    count_changing(world)
     while True:
         if world.cursor[MUST_PUMP] == 1:
             pump(world, clock_s[NOW_S])
@@ -82,7 +82,8 @@ def advance(world: World, tables: Tables, until_s: float) -> None:
                 continue
         else:
             for r in range(replicas):
-                run_alone(world, tables, r, outside)
+                if due_s[r] <= outside:
+                    run_alone(world, tables, r, outside)
         clock_s[NOW_S] = outside
         if outside >= until_s:
             for r in range(replicas):
@@ -94,19 +95,31 @@ def advance(world: World, tables: Tables, until_s: float) -> None:
 def next_outside_s(world: World, until_s: float) -> float:
     """When something next happens outside the engines."""
     at_s = min(next_arrival_s(world), world.clock_s[NEXT_SCRAPE_S], until_s)
-    for r in range(world.replica.shape[0]):
-        if world.replica[r, PHASE] == RESTARTING:
-            at_s = min(at_s, world.real[r, READY_AT_S])
+    if world.cursor[CHANGING] > 0:
+        for r in range(world.replica.shape[0]):
+            if world.replica[r, PHASE] == RESTARTING:
+                at_s = min(at_s, world.real[r, READY_AT_S])
     return float(at_s)
+
+
+def count_changing(world: World) -> None:
+    """Replicas that drain for a restart or are restarting."""
+    changing = 0
+    for r in range(world.replica.shape[0]):
+        if world.replica[r, PHASE] == DRAINING or world.replica[r, PHASE] == RESTARTING:
+            changing += 1
+    world.cursor[CHANGING] = changing
 
 
 def happen(world: World, now_s: float) -> None:
     """One outside event that is due: a restart ends, the gateway reads the engines, or a request arrives."""
     cursor = world.cursor
-    for r in range(world.replica.shape[0]):
-        if world.replica[r, PHASE] == RESTARTING and world.real[r, READY_AT_S] <= now_s:
-            end_restart(world, r)
-            return
+    if cursor[CHANGING] > 0:
+        for r in range(world.replica.shape[0]):
+            if world.replica[r, PHASE] == RESTARTING and world.real[r, READY_AT_S] <= now_s:
+                end_restart(world, r)
+                count_changing(world)
+                return
     if world.clock_s[NEXT_SCRAPE_S] <= now_s:
         scrape(world)
         world.clock_s[NEXT_SCRAPE_S] += world.constant[SCRAPE_S]
@@ -117,24 +130,15 @@ def happen(world: World, now_s: float) -> None:
 
 def coupled(world: World) -> bool:
     """Whether the end of a step on one replica may send something to another before the next outside event."""
-    if world.cursor[RELEASED] < world.time_s.shape[0] or gateway_length(world) > 0:
-        return True
-    for r in range(world.replica.shape[0]):
-        if world.replica[r, PHASE] == DRAINING:
-            return True
-    return False
-
-
-def has_work(world: World, r: int) -> bool:
-    """Whether a request is on the replica."""
-    return bool(world.replica[r, N_RUNNING] > 0 or world.replica[r, N_WAITING] > 0)
+    unsettled = world.cursor[RELEASED] < world.time_s.shape[0]
+    return bool(unsettled or world.cursor[CHANGING] > 0 or gateway_length(world) > 0)
 
 
 def under_way(world: World, tables: Tables, r: int, before_s: float) -> bool:
     """Whether the replica has steps under way, begun now if need be; none begins at `before_s` or later."""
     if world.replica[r, PLANNED] > 0:
         return True
-    return has_work(world, r) and world.real[r, CLOCK_S] < before_s and plan(world, tables, r)
+    return world.due_s[r] < before_s and plan(world, tables, r)
 
 
 def run_alone(world: World, tables: Tables, r: int, until_s: float) -> None:
@@ -145,10 +149,10 @@ def run_alone(world: World, tables: Tables, r: int, until_s: float) -> None:
 
 def first_to_end(world: World, tables: Tables, until_s: float) -> int:
     """The replica whose steps under way end first and by `until_s`, or -1."""
-    best = -1
+    best, due_s = -1, world.due_s
     for r in range(world.replica.shape[0]):
-        if under_way(world, tables, r, until_s) and world.real[r, PLAN_END_S] <= until_s:
-            until_s, best = world.real[r, PLAN_END_S], r
+        if due_s[r] <= until_s and under_way(world, tables, r, until_s) and due_s[r] <= until_s:
+            until_s, best = due_s[r], r
     return best
 
 
@@ -170,19 +174,24 @@ def next_arrival_s(world: World) -> float:
 
 def arrive(world: World, q: int, t: float) -> None:
     """A request reaches the gateway: refused when the queues are full, sent on, or queued."""
-    gateway = world.replica.shape[0]
+    gateway, limited = world.replica.shape[0], world.pool_setting[QUEUE_LIMIT] < world.time_s.shape[0]
     world.counter[gateway, C_ARRIVED] += 1
-    waiting, ready = float(gateway_length(world)), 0
-    for r in range(gateway):
-        waiting += world.belief[r, SEEN_WAITING]
-        if world.replica[r, PHASE] == READY:
-            ready += 1
-    if world.request[q, IS_BATCH] == 0 and waiting >= world.pool_setting[QUEUE_LIMIT] * max(1, ready):
+    if limited and world.request[q, IS_BATCH] == 0 and queues_full(world):
         shed(world, q, t)
         return
     world.request[q, STATUS] = AT_GATEWAY
     push_back(world, gateway, q)
     pump(world, t)
+
+
+def queues_full(world: World) -> bool:
+    """Whether the requests waiting, as far as the gateway knows, reach its limit per replica."""
+    waiting, ready = float(gateway_length(world)), 0
+    for r in range(world.replica.shape[0]):
+        waiting += world.belief[r, SEEN_WAITING]
+        if world.replica[r, PHASE] == READY:
+            ready += 1
+    return bool(waiting >= world.pool_setting[QUEUE_LIMIT] * max(1, ready))
 
 
 def begin_restart(world: World, r: int, t: float) -> None:
@@ -236,6 +245,7 @@ def lose(world: World, r: int, t: float) -> None:
     replica[r, BATCH_IN_FLIGHT] = 0
     replica[r, OUTSTANDING_TOKENS] = 0
     clear(world, r)
+    set_due(world, r)
     world.cursor[MUST_PUMP] = 1
 
 

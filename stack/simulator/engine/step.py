@@ -11,6 +11,7 @@ from stack.simulator.engine.block_pool import take
 from stack.simulator.engine.interpolation import across, along
 from stack.simulator.engine.layout import (
     ALL_DECODING,
+    ASYNC_LAG,
     ATTENTION_SCALE,
     BLOCK,
     BUSY_S,
@@ -30,6 +31,7 @@ from stack.simulator.engine.layout import (
     MACRO_STEPS,
     N_RUNNING,
     N_WAITING,
+    NEVER,
     PLAN_END_S,
     PLANNED,
     PROMPT,
@@ -47,7 +49,7 @@ from stack.simulator.engine.layout import (
     World,
 )
 from stack.simulator.engine.leaving import finish, first_token
-from stack.simulator.engine.meter import bucket_of, observe
+from stack.simulator.engine.meter import observe
 from stack.simulator.engine.scheduling import grant_decoding, schedule
 
 
@@ -56,6 +58,7 @@ def plan(world: World, tables: Tables, r: int) -> bool:
     replica, real = world.replica, world.real
     schedule(world, r, real[r, CLOCK_S])
     if replica[r, N_RUNNING] == 0:
+        set_due(world, r)
         return False
     real[r, STEP_START_S] = real[r, CLOCK_S]
     replica[r, PLANNED] = 1
@@ -65,7 +68,19 @@ def plan(world: World, tables: Tables, r: int) -> bool:
     else:
         real[r, FIRST_STEP_S] = mixed_s(world, tables, r)
     real[r, PLAN_END_S] = real[r, CLOCK_S] + steps_s(world, r, replica[r, PLANNED])
+    set_due(world, r)
     return True
+
+
+def set_due(world: World, r: int) -> None:
+    """Note when the replica needs attention next."""
+    replica, real = world.replica, world.real
+    if replica[r, PLANNED] > 0:
+        world.due_s[r] = real[r, PLAN_END_S]
+    elif replica[r, N_RUNNING] > 0 or replica[r, N_WAITING] > 0:
+        world.due_s[r] = real[r, CLOCK_S]
+    else:
+        world.due_s[r] = NEVER
 
 
 def price_decoding(world: World, tables: Tables, r: int) -> None:
@@ -79,22 +94,22 @@ def price_decoding(world: World, tables: Tables, r: int) -> None:
         context += request[q, COMPUTED] + 1
         left = min(left, request[q, END] - request[q, KNOWN])
     mean = context / n
-    real[r, FIRST_STEP_S] = decode_s(world, tables, r, n, mean)
+    rest_ms = along(tables.batches, tables.generation_ms, float(n))
+    real[r, FIRST_STEP_S] = decode_s(world, tables, r, n, rest_ms, mean)
     full = n >= world.replica_setting[r, RUNNING_CAP]
     if world.constant[MACRO_STEPS] == 0 or (world.replica[r, N_WAITING] > 0 and not full):
         return
     steps = min(left, world.replica[r, FREE_BLOCKS] // n * BLOCK + 1)
     if steps > 1:
-        last_s = decode_s(world, tables, r, n, mean + (steps - 1))
+        last_s = decode_s(world, tables, r, n, rest_ms, mean + (steps - 1))
         real[r, GROWTH_S] = max(0.0, (last_s - real[r, FIRST_STEP_S]) / (steps - 1))
         world.replica[r, PLANNED] = steps
 
 
-def decode_s(world: World, tables: Tables, r: int, n: int, context: float) -> float:
-    """Duration of a pure decode step with `n` requests of `context` tokens on average."""
-    attention = across(tables.batches, tables.contexts, tables.decode_attention_ms, float(n), context)
-    kernels_ms = along(tables.batches, tables.generation_ms, float(n)) + attention * world.real[r, ATTENTION_SCALE]
-    return seconds(world, r, n, kernels_ms)
+def decode_s(world: World, tables: Tables, r: int, n: int, rest_ms: float, context: float) -> float:
+    """Duration of a pure decode step with `n` requests of `context` tokens on average; `rest_ms` is not attention."""
+    attention_ms = across(tables.batches, tables.contexts, tables.decode_attention_ms, float(n), context)
+    return seconds(world, r, n, rest_ms + attention_ms * world.real[r, ATTENTION_SCALE])
 
 
 def seconds(world: World, r: int, n: int, kernels_ms: float) -> float:
@@ -159,20 +174,35 @@ def steps_over(world: World, r: int, t: float) -> int:
 
 
 def cut(world: World, r: int, t: float) -> None:
-    """Something may be admitted from `t` on: of the steps under way only those that have begun are run."""
+    """A request has come at `t`: of the steps under way only those that it cannot take part in are run.
+
+    With asynchronous scheduling the step after the one in progress is already scheduled.
+    """
     if world.replica[r, PLANNED] > 1:
-        world.replica[r, PLANNED] = min(world.replica[r, PLANNED], steps_over(world, r, t) + 1)
-        world.real[r, PLAN_END_S] = world.real[r, CLOCK_S] + steps_s(world, r, world.replica[r, PLANNED])
+        steps = steps_over(world, r, t)
+        if world.constant[ASYNC_LAG] > 0 and t > world.real[r, CLOCK_S] + steps_s(world, r, steps):
+            steps += 1
+        keep(world, r, steps + 1)
+    set_due(world, r)
+
+
+def keep(world: World, r: int, steps: int) -> None:
+    """No more than the first `steps` of the steps under way are run."""
+    if world.replica[r, PLANNED] > steps:
+        world.replica[r, PLANNED] = steps
+        world.real[r, PLAN_END_S] = world.real[r, CLOCK_S] + steps_s(world, r, steps)
 
 
 def settle(world: World, r: int, t: float) -> None:
     """Put in force what is over at `t`; at most one step remains under way, and it has its blocks."""
     if world.replica[r, PLANNED] > 1:
-        cut(world, r, t)
-        over = min(steps_over(world, r, t), world.replica[r, PLANNED] - 1)
+        over = steps_over(world, r, t)
+        keep(world, r, over + 1)
+        over = min(over, world.replica[r, PLANNED] - 1)
         if over > 0:
             commit(world, r, over)
             grant_decoding(world, r)
+        set_due(world, r)
 
 
 def commit(world: World, r: int, steps: int) -> None:
@@ -193,6 +223,7 @@ def commit(world: World, r: int, steps: int) -> None:
         advance_decoding(world, r, begin + first, end, steps)
     else:
         advance_mixed(world, r, end)
+    set_due(world, r)
 
 
 def advance_decoding(world: World, r: int, first_end: float, end: float, steps: int) -> None:
@@ -204,14 +235,15 @@ def advance_decoding(world: World, r: int, first_end: float, end: float, steps: 
     """
     request, running, time_s = world.request, world.running, world.time_s
     n, blocks, over = world.replica[r, N_RUNNING], 0, 0
-    known_gap, bucket = -1.0, 0
+    gap, alike = first_end - time_s[running[r, 0], LAST_S], 0
     for i in range(n):
         q = running[r, i]
-        gap = first_end - time_s[q, LAST_S]
-        if gap != known_gap:
-            known_gap, bucket = gap, bucket_of(world, H_ITL, gap)
-        world.bucket[r, H_ITL, bucket] += 1
-        world.total[r, H_ITL] += gap
+        own_gap = first_end - time_s[q, LAST_S]
+        if own_gap == gap:
+            alike += 1
+        else:
+            observe(world, r, H_ITL, gap, alike)
+            gap, alike = own_gap, 1
         time_s[q, LAST_S] = end
         computed = request[q, COMPUTED] + steps
         request[q, COMPUTED] = computed
@@ -225,6 +257,7 @@ def advance_decoding(world: World, r: int, first_end: float, end: float, steps: 
             blocks += more
     if blocks > 0:
         take(world, r, blocks)
+    observe(world, r, H_ITL, gap, alike)
     observe(world, r, H_STEP, float(n), steps)
     if steps > 1:
         observe(world, r, H_ITL, (end - first_end) / (steps - 1), n * (steps - 1))
@@ -249,7 +282,7 @@ def let_go(world: World, r: int, end: float) -> None:
 def advance_mixed(world: World, r: int, end: float) -> None:
     """Account the tokens granted in this step; a request whose known tokens are all computed gets the next one."""
     request, running, granted, time_s = world.request, world.running, world.granted, world.time_s
-    known_gap, bucket, tokens, decoding, over = -1.0, 0, 0, 1, 0
+    gap, alike, tokens, decoding, over = 0.0, 0, 0, 1, 0
     for i in range(world.replica[r, N_RUNNING]):
         q, new = running[r, i], granted[r, i]
         tokens += new
@@ -262,16 +295,20 @@ def advance_mixed(world: World, r: int, end: float) -> None:
             if request[q, KNOWN] == request[q, PROMPT] + 1:
                 first_token(world, r, q, end)
             else:
-                gap = end - time_s[q, LAST_S]
-                if gap != known_gap:
-                    known_gap, bucket = gap, bucket_of(world, H_ITL, gap)
-                world.bucket[r, H_ITL, bucket] += 1
-                world.total[r, H_ITL] += gap
+                own_gap = end - time_s[q, LAST_S]
+                if own_gap == gap:
+                    alike += 1
+                else:
+                    if alike > 0:
+                        observe(world, r, H_ITL, gap, alike)
+                    gap, alike = own_gap, 1
                 time_s[q, LAST_S] = end
             if request[q, KNOWN] >= request[q, END]:
                 over += 1
         if request[q, CHAIN_LENGTH] > request[q, SHARED_CHUNKS] and world.constant[REUSE_LOST] == 0:
             decoding = 0
+    if alike > 0:
+        observe(world, r, H_ITL, gap, alike)
     observe(world, r, H_STEP, float(tokens), 1)
     world.replica[r, ALL_DECODING] = decoding
     if over > 0:

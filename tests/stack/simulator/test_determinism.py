@@ -31,7 +31,7 @@ def assert_same(one: Simulation, other: Simulation) -> None:
 
 
 @pytest.mark.skipif(not available(), reason="numba is not installed")
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(runs)
 def test_compiled_and_plain_kernels_agree_exactly(run: Run):
     assert_same(play(run, compiled=True), play(run, compiled=False))
