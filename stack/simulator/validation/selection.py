@@ -29,11 +29,15 @@ class Selection:
     left_out: tuple[LeftOut, ...]
 
 
-def select(rows: Iterable[MeasuredRow]) -> Selection:
-    """Sort rows into those that can be compared and those that cannot."""
+def select(rows: Iterable[MeasuredRow], other: Iterable[MeasuredRow] = ()) -> Selection:
+    """Sort rows into those that can be compared and those that cannot.
+
+    Args:
+        other: rows of another file, which may show that a series' layout is not published.
+    """
     cases: list[Case] = []
     left_out: list[LeftOut] = []
-    unclear: set[tuple[str, ...]] = set()
+    unclear = {_series(row) for row in other if _does_not_fit(row)}
     for row in rows:
         try:
             cases.append(case_of(row))
@@ -50,6 +54,16 @@ def select(rows: Iterable[MeasuredRow]) -> Selection:
         else:
             left_out.append(LeftOut(case.row, reason))
     return Selection(tuple(kept), tuple(sorted(left_out, key=lambda one: one.row.line)))
+
+
+def _does_not_fit(row: MeasuredRow) -> bool:
+    try:
+        case_of(row)
+    except WeightsDoNotFitError:
+        return True
+    except InputError:
+        return False
+    return False
 
 
 def _second_thought(case: Case, unclear: set[tuple[str, ...]]) -> str | None:

@@ -55,8 +55,8 @@ def validate(path: Path, fit: Path | None = None, progress: Progress = lambda te
         InputError: a broken file, or no row that can be compared or fitted on.
     """
     progress(f"reading {path}")
-    rows = read_rows(path)
-    selected, other = select(rows), select(read_rows(fit)) if fit else None
+    rows, fit_rows = read_rows(path), read_rows(fit) if fit else ()
+    selected, other = select(rows, fit_rows), select(fit_rows, rows) if fit else None
     if not selected.cases:
         raise InputError(f"{path}: none of {len(rows)} rows can be compared; the first: {selected.left_out[0].reason}")
     to_fit, to_test = (other.cases, selected.cases) if other else halves(selected.cases)

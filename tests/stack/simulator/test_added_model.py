@@ -13,6 +13,7 @@ from stack.simulator.added_model import add_model
 from stack.simulator.fleet import FleetSpec
 from stack.simulator.hardware import known_models, kv_blocks
 from stack.simulator.model_files import FOLDER_VARIABLE, model_file, model_names
+from stack.simulator.overhead import HostOverhead
 from stack.simulator.silicon_library import LibraryAbsentError
 from stack.simulator.simulation import Simulation
 from stack.simulator.step_times import tables_for, usual_precision
@@ -65,9 +66,9 @@ def test_an_added_model_can_be_simulated(tmp_path: Path, folder: Path):
     assert [entry.name for entry in folder.iterdir()] == ["my-model.json"]
     assert "my-model" in model_names() and "my-model" in known_models()
     assert usual_precision("my-model") == "bf16"
-    simulation = Simulation(
-        FleetSpec(model="my-model", replicas=1), plain(np.zeros(1), np.array([512]), np.array([11]))
-    )
+    host = HostOverhead(step_ms=0.13, sequence_ms=0.0164, frontend_s=0.008, async_lag=True)
+    fleet = FleetSpec(model="my-model", replicas=1, host=host)
+    simulation = Simulation(fleet, plain(np.zeros(1), np.array([512]), np.array([11])))
     simulation.advance(10.0)
     prefill_ms, host_ms, frontend_ms = 1 + 5.12 + 0.001 + 1e-6 * 512 * 256, 0.13 + 0.0164, 8.0
     assert simulation.outcomes().ttft_s[0] * 1e3 == pytest.approx(prefill_ms + host_ms + frontend_ms, rel=1e-4)

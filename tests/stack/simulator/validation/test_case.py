@@ -84,6 +84,8 @@ def test_a_series_that_names_an_impossible_layout_is_left_out_as_a_whole():
     assert [case.row.row_id for case in found.cases] == ["3"]
     assert "does not fit" in found.left_out[0].reason
     assert "the whole layout is not published" in found.left_out[1].reason
+    elsewhere = select([row("2", **big, tensor_parallel=4)], [row("1", **big)])
+    assert elsewhere.cases == ()
 
 
 def test_a_rate_that_cannot_be_served_is_left_out():

@@ -12,6 +12,7 @@ from stack.simulator.overhead import DENSE, EngineProfile, KernelScale
 from stack.simulator.validation.case import case_of
 from stack.simulator.validation.document import document
 from stack.simulator.validation.fit import fitted_profile
+from stack.simulator.validation.profiles import fitted_profiles
 from stack.simulator.validation.rows import MeasuredRow
 from stack.simulator.validation.trial import simulated_figures
 from stack.simulator.validation.validate import validate
@@ -125,3 +126,22 @@ def test_files_in_which_nothing_can_be_compared(tmp_path: Path):
 def test_twice_the_same(tmp_path: Path):
     path = written(tmp_path / "rows.csv", closed_rows()[:4])
     assert document(validate(path)) == document(validate(path))
+
+
+def test_kernels_that_a_generation_has_no_rows_of_come_from_another():
+    """Prompts take 1.6 times as long in experts as the tables say, in 0.18; 0.12 has dense rows only."""
+    experts = KernelScale("experts in mxfp4", "h100", 1.0, 1.6)
+    hidden = replace(HIDDEN, kernels=(*HIDDEN.kernels, experts))
+    facts = {"model": "openai/gpt-oss-20b", "precision": "fp4"}
+    mixed = [
+        as_measured(row(f"{users}/{prompt}", concurrency=users, prompt_tokens=prompt, **facts), hidden)
+        for users in (2.0, 8.0, 32.0)
+        for prompt in (1024.0, 8192.0)
+    ]
+    found = fitted_profiles([case_of(one) for one in (*closed_rows("vllm 0.12.0"), *mixed)])
+    older = found.profile_for("vllm-0.12")
+    assert found.rows == {"vllm-0.12": 12, "vllm-0.18": 6}
+    assert not older.async_lag
+    assert older.scale("experts in mxfp4", "h100") == found.by_generation["vllm-0.18"].kernels[0]
+    assert older.scale("experts in mxfp4", "h100").prefill == pytest.approx(1.6, abs=0.2)
+    assert older.scale(DENSE, "h100") == found.by_generation["vllm-0.12"].kernels[0]
