@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 
 from harness.objective import Slo
 from stack.errors import InputError
-from stack.simulator.capacity import capacity_per_s, scaled, scaled_to_load
-from stack.simulator.faults import parse_fault
+from stack.simulator.faults.fault import parse_fault
 from stack.simulator.fleet import FleetSpec
-from stack.simulator.generated import ramp, spike, steady
+from stack.simulator.load.capacity import capacity_per_s, scaled, scaled_to_load
+from stack.simulator.load.files import read_traffic
+from stack.simulator.load.generated import ramp, spike, steady
+from stack.simulator.load.traffic import Traffic
 from stack.simulator.outcomes import Status
 from stack.simulator.simulation import Simulation
 from stack.simulator.stack import SimulatedStack
-from stack.simulator.traffic import Traffic
-from stack.simulator.traffic_files import read_traffic
 
 USUAL_LOAD = 0.6
 SAMPLE_S = 600.0

@@ -27,7 +27,7 @@ from stack.control import StackControl
 from stack.reader import StackReader
 from stack.recorded import replay_of
 from stack.simulator.fleet import FleetSpec
-from stack.simulator.step_times import usual_precision
+from stack.simulator.hardware.step_times import usual_precision
 
 NO_LLM = "search, no LLM configured"
 

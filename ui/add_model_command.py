@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from stack.simulator.added_model import add_model
-from stack.simulator.model_files import FOLDER_VARIABLE
+from stack.simulator.hardware.model_files import FOLDER_VARIABLE
+from stack.simulator.silicon.added_model import add_model
 from ui.models_command import summaries
 
 

@@ -7,8 +7,8 @@ import typer
 from rich.console import Console
 
 from stack.errors import InputError
-from stack.simulator.hardware import kv_blocks, model_named
-from stack.simulator.model_files import is_shipped, model_file, model_names, table_facts
+from stack.simulator.hardware.gpu import kv_blocks, model_named
+from stack.simulator.hardware.model_files import is_shipped, model_file, model_names, table_facts
 
 
 def models_command(

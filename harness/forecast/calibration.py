@@ -6,8 +6,8 @@ import numpy as np
 
 from stack.simulator.engine.layout import Floats, Tables
 from stack.simulator.fleet import FleetSpec
-from stack.simulator.overhead import scaled
-from stack.simulator.step_times import tables_for
+from stack.simulator.hardware.overhead import scaled
+from stack.simulator.hardware.step_times import tables_for
 from stack.snapshot import Fact, Signal, Snapshot
 
 SCALE_BOUNDS = (0.2, 8.0)

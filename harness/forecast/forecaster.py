@@ -15,8 +15,8 @@ from harness.outcome import Verification
 from stack.errors import FlashVectorError
 from stack.setting import SettingClass
 from stack.simulator.fleet import FleetSpec
-from stack.simulator.hardware import GPUS, known_models
-from stack.simulator.step_times import usual_precision
+from stack.simulator.hardware.gpu import GPUS, known_models
+from stack.simulator.hardware.step_times import usual_precision
 from stack.snapshot import Signal, Snapshot
 
 HORIZON_S = 60.0

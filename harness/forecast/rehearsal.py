@@ -12,10 +12,10 @@ from stack.catalogue import setting_named
 from stack.reading import Gauge
 from stack.setting import Scope, SettingClass, Value
 from stack.simulator.fleet import FleetSpec
-from stack.simulator.generated import with_shared_prefixes
+from stack.simulator.load.generated import with_shared_prefixes
+from stack.simulator.load.traffic import CHUNK_TOKENS, Traffic, plain
 from stack.simulator.outcomes import Outcomes, Status
 from stack.simulator.simulation import Simulation
-from stack.simulator.traffic import CHUNK_TOKENS, Traffic, plain
 from stack.snapshot import FLEET
 
 Held = Mapping[str, Mapping[str, Value]]

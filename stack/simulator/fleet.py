@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 
 from stack.errors import InputError
-from stack.simulator.hardware import kv_blocks, model_named, most_kv_blocks
-from stack.simulator.overhead import PROFILES, HostOverhead, kernel_family
+from stack.simulator.hardware.gpu import kv_blocks, model_named, most_kv_blocks
+from stack.simulator.hardware.overhead import PROFILES, HostOverhead, kernel_family
 from stack.simulator.switches import Switches
 
 
@@ -14,8 +14,8 @@ class FleetSpec:
 
     Attributes:
         tensor_parallel: GPUs per replica.
-        precision: of weights and KV; see `stack.simulator.precision`.
-        kv_blocks: KV blocks per replica; None derives them from memory and weights (see `hardware.kv_blocks`).
+        precision: of weights and KV; see `stack.simulator.hardware.precision`.
+        kv_blocks: KV blocks per replica; None derives them from memory and weights (see `stack.simulator.hardware.gpu`).
         profile: engine generation, for the host overhead.
         host: the host overhead itself, if it was fitted; None takes the profile's.
         switches: how the engines were started.

@@ -10,7 +10,7 @@ from stack.reading import GATEWAY, Counter, Distribution, Gauge, Histogram, Read
 from stack.simulator.engine import layout
 from stack.simulator.engine.layout import World
 from stack.simulator.fleet import FleetSpec
-from stack.simulator.hardware import BLOCK_TOKENS, GPUS, MEMORY_UTILIZATION_RATIO, model_named
+from stack.simulator.hardware.gpu import BLOCK_TOKENS, GPUS, MEMORY_UTILIZATION_RATIO, model_named
 from stack.simulator.world import BUCKETS
 
 MOST_PREFIXES = 5

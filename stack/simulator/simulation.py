@@ -11,11 +11,14 @@ from stack.setting import SettingClass, Value
 from stack.simulator.engine import layout
 from stack.simulator.engine.kernels import kernels
 from stack.simulator.engine.layout import Tables
-from stack.simulator.fault_effects import EFFECTS, FRAGMENTATION_RATIO, Site, flooded
-from stack.simulator.faults import Fault
+from stack.simulator.faults.effects import EFFECTS, FRAGMENTATION_RATIO, Site, flooded
+from stack.simulator.faults.fault import Fault
+from stack.simulator.faults.truth import Truth
 from stack.simulator.fleet import FleetSpec
+from stack.simulator.hardware.overhead import scaled
+from stack.simulator.hardware.step_times import tables_for
+from stack.simulator.load.traffic import Traffic
 from stack.simulator.outcomes import CommonLimits, Limits, Outcomes, outcomes_of
-from stack.simulator.overhead import scaled
 from stack.simulator.readings import (
     USUAL_FRAGMENTATION_RATIO,
     engine_reading,
@@ -23,10 +26,7 @@ from stack.simulator.readings import (
     server_reading,
     spoiled,
 )
-from stack.simulator.step_times import tables_for
 from stack.simulator.switchboard import Switchboard
-from stack.simulator.traffic import Traffic
-from stack.simulator.truth import Truth
 from stack.simulator.world import forked, new_world
 
 EPOCH_S = 1_767_225_600.0

@@ -13,8 +13,8 @@ import numpy as np
 
 from stack.simulator.engine.kernels import available
 from stack.simulator.fleet import FleetSpec
+from stack.simulator.load.traffic import Traffic, plain
 from stack.simulator.simulation import Simulation
-from stack.simulator.traffic import Traffic, plain
 
 PROMPT_TOKENS, OUTPUT_TOKENS = 512, 128
 SHARED_TOKENS, PREFIXES, BLOCK_TOKENS = 256, 64, 16

@@ -6,7 +6,7 @@ from stack.reading import Distribution
 from stack.simulator.engine import layout
 from stack.simulator.engine.layout import Floats, World
 from stack.simulator.fleet import FleetSpec
-from stack.simulator.traffic import Traffic
+from stack.simulator.load.traffic import Traffic
 
 MOST_RUNNING = 4096
 """Upper bound of the running-request cap in the catalogue."""

@@ -14,7 +14,7 @@ from harness.outcome import Measured, Verification
 from stack.layer import Layer
 from stack.reading import Reading
 from stack.simulator.fleet import FleetSpec
-from stack.simulator.generated import steady
+from stack.simulator.load.generated import steady
 from stack.simulator.simulation import Simulation
 from stack.snapshot import Snapshot
 from stack.window import snapshot_of

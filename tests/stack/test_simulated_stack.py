@@ -9,9 +9,9 @@ from stack.errors import RefusedError, UnreachableError
 from stack.exposition import readings_in
 from stack.reading import GATEWAY, Gauge
 from stack.setting import Setting
-from stack.simulator.faults import parse_fault
+from stack.simulator.faults.fault import parse_fault
 from stack.simulator.fleet import FleetSpec
-from stack.simulator.generated import steady
+from stack.simulator.load.generated import steady
 from stack.simulator.server import PacedStack, metrics_app
 from stack.simulator.simulation import EPOCH_S, Simulation
 from stack.simulator.stack import SimulatedReader, SimulatedStack

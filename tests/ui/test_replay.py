@@ -10,9 +10,9 @@ import pytest
 from stack.incident import Incident, Truth, write_incident
 from stack.layer import Layer
 from stack.recording import write_recording
-from stack.simulator.faults import parse_fault
+from stack.simulator.faults.fault import parse_fault
 from stack.simulator.fleet import FleetSpec
-from stack.simulator.generated import steady
+from stack.simulator.load.generated import steady
 from stack.simulator.simulation import Simulation
 
 

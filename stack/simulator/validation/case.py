@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from stack.errors import InputError
 from stack.simulator.engine.layout import Tables
-from stack.simulator.hardware import BLOCK_TOKENS, kv_blocks, model_named
-from stack.simulator.overhead import kernel_family
-from stack.simulator.step_times import tables_for
+from stack.simulator.hardware.gpu import BLOCK_TOKENS, kv_blocks, model_named
+from stack.simulator.hardware.overhead import kernel_family
+from stack.simulator.hardware.step_times import tables_for
 from stack.simulator.validation.figures import Figures, has_figures, measured_figures
 from stack.simulator.validation.generations import generation_of
 from stack.simulator.validation.naming import gpu_of_row, model_of_row, precision_of_row

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from stack.simulator.engine.layout import Floats
-from stack.simulator.overhead import EngineProfile, KernelScale
+from stack.simulator.hardware.overhead import EngineProfile, KernelScale
 
 
 @dataclass(frozen=True)

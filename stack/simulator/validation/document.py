@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from stack.simulator.overhead import EngineProfile
+from stack.simulator.hardware.overhead import EngineProfile
 from stack.simulator.validation.figures import Figures
 from stack.simulator.validation.picks import picks_of, tokens_per_s_per_gpu
 from stack.simulator.validation.score import Compared, errors_of, kendall_tau

@@ -12,7 +12,7 @@ import numpy as np
 
 from stack.errors import InputError
 from stack.simulator.engine.layout import Floats
-from stack.simulator.overhead import EngineProfile
+from stack.simulator.hardware.overhead import EngineProfile
 from stack.simulator.validation.case import Case
 from stack.simulator.validation.constants import Layout
 from stack.simulator.validation.generations import schedules_asynchronously

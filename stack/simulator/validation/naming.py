@@ -4,7 +4,7 @@ import re
 from functools import cache
 
 from stack.errors import InputError
-from stack.simulator.hardware import GPUS, known_models
+from stack.simulator.hardware.gpu import GPUS, known_models
 from stack.simulator.validation.rows import MeasuredRow
 
 _TAIL = re.compile(r"-(hf|instruct|chat|fp8|v0\.\d|\d{4})$")

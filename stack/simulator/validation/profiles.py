@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from stack.errors import InputError
-from stack.simulator.overhead import EngineProfile, KernelScale
+from stack.simulator.hardware.overhead import EngineProfile, KernelScale
 from stack.simulator.validation.case import Case
 from stack.simulator.validation.fit import NOTHING, fitted_profile
 from stack.simulator.validation.generations import by_nearness, schedules_asynchronously

@@ -6,8 +6,8 @@ of all users, and the arithmetic of prompts. Experts are not counted, as how man
 
 from dataclasses import dataclass
 
-from stack.simulator.hardware import model_named
-from stack.simulator.precision import precision_named
+from stack.simulator.hardware.gpu import model_named
+from stack.simulator.hardware.precision import precision_named
 from stack.simulator.validation.figures import Figures
 
 

@@ -4,8 +4,8 @@ import numpy as np
 
 from stack.catalogue import setting_named
 from stack.simulator.fleet import FleetSpec
+from stack.simulator.hardware.overhead import EngineProfile, HostOverhead
 from stack.simulator.outcomes import Outcomes, Status
-from stack.simulator.overhead import EngineProfile, HostOverhead
 from stack.simulator.simulation import Simulation
 from stack.simulator.validation.case import Case
 from stack.simulator.validation.figures import Figures, composed_e2e_ms, has_measured_e2e, has_medians

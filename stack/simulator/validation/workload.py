@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from stack.simulator.hardware import BLOCK_TOKENS
-from stack.simulator.traffic import Traffic, closed_loop, plain
+from stack.simulator.hardware.gpu import BLOCK_TOKENS
+from stack.simulator.load.traffic import Traffic, closed_loop, plain
 from stack.simulator.validation.case import Case
 
 REQUESTS_PER_USER = 10

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from stack.catalogue import SETTINGS
 from stack.setting import Scope, Setting, Value
-from stack.simulator.faults import FAULTS, Fault
+from stack.simulator.faults.fault import FAULTS, Fault
 from stack.simulator.fleet import FleetSpec
+from stack.simulator.load.traffic import CHUNK_TOKENS, Traffic, plain
 from stack.simulator.simulation import Simulation
-from stack.simulator.traffic import CHUNK_TOKENS, Traffic, plain
 from stack.snapshot import FLEET
 
 FLEET_SPEC = FleetSpec(replicas=3, kv_blocks=320, restart_s=3.0)

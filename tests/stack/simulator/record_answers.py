@@ -7,13 +7,13 @@ import json
 from pathlib import Path
 from random import Random
 
-from stack.simulator.hardware import GPUS, model_named
-from stack.simulator.model_files import model_file, model_names, table_facts
-from stack.simulator.precision import precision_named
-from stack.simulator.silicon_distill import spread_of_experts
-from stack.simulator.silicon_grid import ATTENTION_BATCHES, CACHED, CHUNKS, CONTEXTS
-from stack.simulator.silicon_library import LIBRARY, Kernels
-from stack.simulator.silicon_targets import TARGETS, config_of
+from stack.simulator.hardware.gpu import GPUS, model_named
+from stack.simulator.hardware.model_files import model_file, model_names, table_facts
+from stack.simulator.hardware.precision import precision_named
+from stack.simulator.silicon.distil import spread_of_experts
+from stack.simulator.silicon.grid import ATTENTION_BATCHES, CACHED, CHUNKS, CONTEXTS
+from stack.simulator.silicon.library import LIBRARY, Kernels
+from stack.simulator.silicon.targets import TARGETS, config_of
 
 ANSWERS = Path(__file__).parents[2] / "data" / "silicon_answers.json"
 TABLES_PER_MODEL = 4

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from stack.errors import FlashVectorError, InputError
-from stack.simulator.added_model import add_model
 from stack.simulator.fleet import FleetSpec
-from stack.simulator.hardware import known_models, kv_blocks
-from stack.simulator.model_files import FOLDER_VARIABLE, model_file, model_names
-from stack.simulator.overhead import HostOverhead
-from stack.simulator.silicon_library import LibraryAbsentError
+from stack.simulator.hardware.gpu import known_models, kv_blocks
+from stack.simulator.hardware.model_files import FOLDER_VARIABLE, model_file, model_names
+from stack.simulator.hardware.overhead import HostOverhead
+from stack.simulator.hardware.step_times import tables_for, usual_precision
+from stack.simulator.load.traffic import plain
+from stack.simulator.silicon.added_model import add_model
+from stack.simulator.silicon.library import LibraryAbsentError
 from stack.simulator.simulation import Simulation
-from stack.simulator.step_times import tables_for, usual_precision
-from stack.simulator.traffic import plain
 
 STAND_IN = Path(__file__).parent / "stand_in"
 CONFIG = {

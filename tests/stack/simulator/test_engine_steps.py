@@ -10,10 +10,10 @@ from stack.simulator.engine import layout
 from stack.simulator.engine.kernels import available
 from stack.simulator.engine.layout import SAMPLE_TABLES, World
 from stack.simulator.fleet import FleetSpec
-from stack.simulator.overhead import HostOverhead
+from stack.simulator.hardware.overhead import HostOverhead
+from stack.simulator.load.traffic import Traffic, plain
 from stack.simulator.simulation import Simulation
 from stack.simulator.switches import Switches
-from stack.simulator.traffic import Traffic, plain
 from tests.stack.simulator.vllm_traces import BLOCK_TOKENS, Step, Trace, load
 
 TRACES = [trace for trace in load()[1] if trace.lag == 0]

@@ -7,13 +7,13 @@ import pytest
 
 from stack.errors import InputError, UnreachableError
 from stack.reading import GATEWAY, Distribution, Gauge, Reading, View
-from stack.simulator.fault_effects import EFFECTS
-from stack.simulator.faults import FAULTS, Fault, Nature, parse_fault
+from stack.simulator.faults.effects import EFFECTS
+from stack.simulator.faults.fault import FAULTS, Fault, Nature, parse_fault
 from stack.simulator.fleet import FleetSpec
-from stack.simulator.generated import steady, with_shared_prefixes
+from stack.simulator.load.generated import steady, with_shared_prefixes
+from stack.simulator.load.traffic import Traffic
 from stack.simulator.outcomes import Status
 from stack.simulator.simulation import Simulation
-from stack.simulator.traffic import Traffic
 
 FLEET_SPEC = FleetSpec(replicas=3)
 TRAFFIC = steady(30, 240, seed=3)

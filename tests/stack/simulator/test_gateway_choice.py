@@ -7,10 +7,10 @@ import pytest
 
 from stack.setting import Value
 from stack.simulator.fleet import FleetSpec
-from stack.simulator.generated import steady, with_shared_prefixes
+from stack.simulator.load.generated import steady, with_shared_prefixes
+from stack.simulator.load.traffic import Traffic, merged, plain
 from stack.simulator.outcomes import Status
 from stack.simulator.simulation import Simulation
-from stack.simulator.traffic import Traffic, merged, plain
 from stack.snapshot import FLEET
 
 FLEET_SPEC = FleetSpec(replicas=4)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from stack.simulator.fleet import FleetSpec
-from stack.simulator.generated import steady, with_shared_prefixes
+from stack.simulator.load.generated import steady, with_shared_prefixes
+from stack.simulator.load.traffic import Traffic
 from stack.simulator.simulation import Simulation
 from stack.simulator.speed import standard_load
-from stack.simulator.traffic import Traffic
 
 CHAT = with_shared_prefixes(steady(22, 200, seed=4), prefixes=20, chunks=2, seed=4)
 

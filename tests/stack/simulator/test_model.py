@@ -3,8 +3,8 @@
 import pytest
 
 from stack.errors import InputError
-from stack.simulator.hardware import known_models, kv_blocks, model_named
-from stack.simulator.model import model_of
+from stack.simulator.hardware.gpu import known_models, kv_blocks, model_named
+from stack.simulator.hardware.model import model_of
 
 LLAMA = {
     "architectures": ["LlamaForCausalLM"],

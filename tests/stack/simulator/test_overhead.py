@@ -5,7 +5,7 @@ import pytest
 
 from stack.simulator.engine.layout import Tables
 from stack.simulator.fleet import FleetSpec
-from stack.simulator.overhead import DENSE, PROFILES, EngineProfile, HostOverhead, KernelScale, scaled
+from stack.simulator.hardware.overhead import DENSE, PROFILES, EngineProfile, HostOverhead, KernelScale, scaled
 
 HALF = KernelScale(DENSE, "h100", 0.5, 2.0)
 

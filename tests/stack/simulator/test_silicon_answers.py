@@ -13,8 +13,8 @@ import pytest
 
 from stack.simulator.engine.interpolation import across, along
 from stack.simulator.engine.layout import Tables
-from stack.simulator.model_files import table_facts
-from stack.simulator.step_times import tables_for
+from stack.simulator.hardware.model_files import table_facts
+from stack.simulator.hardware.step_times import tables_for
 
 RECORDED = json.loads((Path(__file__).parents[2] / "data" / "silicon_answers.json").read_text())
 TABLES = sorted(RECORDED["answers"])

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from stack.simulator.engine.layout import Tables
-from stack.simulator.model_files import SHIPPED, model_file, table_facts
-from stack.simulator.step_times import tables_for
+from stack.simulator.hardware.model_files import SHIPPED, model_file, table_facts
+from stack.simulator.hardware.step_times import tables_for
 
 MODELS = sorted(path.stem for path in SHIPPED.glob("*.json"))
 STEPS = ((1, 1024), (32, 1024), (256, 4096))

@@ -8,12 +8,12 @@ import pytest
 from stack.errors import InputError
 from stack.simulator.engine.interpolation import across, along
 from stack.simulator.fleet import FleetSpec
-from stack.simulator.hardware import GPUS, kv_blocks
-from stack.simulator.model_files import model_file, model_names
-from stack.simulator.overhead import HostOverhead
+from stack.simulator.hardware.gpu import GPUS, kv_blocks
+from stack.simulator.hardware.model_files import model_file, model_names
+from stack.simulator.hardware.overhead import HostOverhead
+from stack.simulator.hardware.step_times import tables_for
+from stack.simulator.load.traffic import plain
 from stack.simulator.simulation import Simulation
-from stack.simulator.step_times import tables_for
-from stack.simulator.traffic import plain
 
 COMBINATIONS = [(name, *key.split("_", 2)) for name in model_names() for key in model_file(name)["tables"]]
 PROMISED = [

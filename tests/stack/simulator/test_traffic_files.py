@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from stack.errors import InputError
-from stack.simulator.traffic_files import read_traffic
+from stack.simulator.load.files import read_traffic
 
 HEADER = "TIMESTAMP,ContextTokens,GeneratedTokens\n"
 AZURE = HEADER + "2023-11-16 18:15:46.6805900,374,44\n2023-11-16 18:15:50.9951690,396,109\n"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from stack.simulator.overhead import PROFILES
+from stack.simulator.hardware.overhead import PROFILES
 from stack.simulator.validation.rows import read_rows
 from stack.simulator.validation.score import Compared, errors_of
 from stack.simulator.validation.selection import select

@@ -8,7 +8,7 @@ import pytest
 from made_rows import open_row, row, written
 
 from stack.errors import InputError
-from stack.simulator.overhead import DENSE, EngineProfile, KernelScale
+from stack.simulator.hardware.overhead import DENSE, EngineProfile, KernelScale
 from stack.simulator.validation.case import case_of
 from stack.simulator.validation.document import document
 from stack.simulator.validation.fit import fitted_profile

@@ -8,8 +8,8 @@ import numpy as np
 
 from stack.errors import InputError
 from stack.simulator.engine.layout import Floats, Tables
-from stack.simulator.hardware import model_named
-from stack.simulator.model_files import model_file, table_facts, table_key
+from stack.simulator.hardware.gpu import model_named
+from stack.simulator.hardware.model_files import model_file, table_facts, table_key
 
 ALSO = {"fp8": ("fp8_block",)}
 """Precisions that a less exact name stands for."""

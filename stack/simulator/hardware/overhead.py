@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from stack.simulator.engine.layout import Tables
-from stack.simulator.model import Model
+from stack.simulator.hardware.model import Model
 
 DENSE = "dense"
 """Kernel family of models without experts whose queries share KV heads."""

@@ -7,10 +7,10 @@ from tempfile import NamedTemporaryFile
 from typing import Any
 
 from stack.errors import InputError
-from stack.simulator.model import model_of
-from stack.simulator.model_files import NAME, is_shipped, model_file, model_names, user_folder
-from stack.simulator.silicon_distill import add_table, empty_file
-from stack.simulator.silicon_text import as_text
+from stack.simulator.hardware.model import model_of
+from stack.simulator.hardware.model_files import NAME, is_shipped, model_file, model_names, user_folder
+from stack.simulator.silicon.distil import add_table, empty_file
+from stack.simulator.silicon.text import as_text
 
 
 def add_model(config_path: Path, name: str | None, gpu: str, tensor_parallel: int, precision: str | None) -> Path:

@@ -4,8 +4,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from stack.errors import InputError
-from stack.simulator.model import Model, model_of
-from stack.simulator.model_files import model_file, model_names
+from stack.simulator.hardware.model import Model, model_of
+from stack.simulator.hardware.model_files import model_file, model_names
 
 BLOCK_TOKENS = 16
 """vLLM's default block size."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from stack.errors import InputError
 
-SHIPPED = Path(__file__).parent / "silicon"
+SHIPPED = Path(__file__).parent / "tables"
 FOLDER_VARIABLE = "FLASHVECTOR_MODELS_PATH"
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 

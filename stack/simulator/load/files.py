@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from stack.errors import InputError
-from stack.simulator.traffic import CHUNK_TOKENS, Traffic, plain
+from stack.simulator.load.traffic import CHUNK_TOKENS, Traffic, plain
 
 AZURE_COLUMNS = ("TIMESTAMP", "ContextTokens", "GeneratedTokens")
 MOST_TOKENS = 2_000_000

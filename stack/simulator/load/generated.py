@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from stack.simulator.traffic import CHUNK_TOKENS, Traffic, plain
+from stack.simulator.load.traffic import CHUNK_TOKENS, Traffic, plain
 
 RateShape = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 """Requests per second at given times."""

@@ -15,9 +15,9 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from stack.errors import FlashVectorError, InputError
-from stack.simulator.hardware import Gpu
-from stack.simulator.model import Config, architecture_of
-from stack.simulator.precision import Precision
+from stack.simulator.hardware.gpu import Gpu
+from stack.simulator.hardware.model import Config, architecture_of
+from stack.simulator.hardware.precision import Precision
 
 LIBRARY = "aiconfigurator-core 0.12.0"
 _ROOT = "aiconfigurator_core"

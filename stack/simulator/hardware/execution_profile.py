@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from stack.simulator.fleet import FleetSpec
-from stack.simulator.hardware import model_named
-from stack.simulator.precision import precision_named
+from stack.simulator.hardware.gpu import model_named
+from stack.simulator.hardware.precision import precision_named
 
 EAGER_MS_PER_LAYER = 0.25
 """About a dozen kernel launches and their Python per layer that CUDA graphs save; an assumption, not measured here."""

@@ -9,13 +9,13 @@ from stack.catalogue import setting_named
 from stack.simulator.engine import layout
 from stack.simulator.engine.kernels import Kernels
 from stack.simulator.engine.layout import World
-from stack.simulator.faults import Fault
+from stack.simulator.faults.fault import Fault
+from stack.simulator.faults.truth import Truth
 from stack.simulator.fleet import FleetSpec
-from stack.simulator.generated import poisson
+from stack.simulator.load.generated import poisson
+from stack.simulator.load.traffic import Traffic, merged, plain
 from stack.simulator.readings import engine_reading
 from stack.simulator.switchboard import Switchboard
-from stack.simulator.traffic import Traffic, merged, plain
-from stack.simulator.truth import Truth
 from stack.snapshot import FLEET
 
 SLOWDOWN = 2.0

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stack.errors import InputError
-from stack.simulator.precision import precision_named, published_precision
+from stack.simulator.hardware.precision import precision_named, published_precision
 
 Config = Mapping[str, Any]
 

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stack.simulator.fleet import FleetSpec
-from stack.simulator.generated import steady
+from stack.simulator.load.generated import steady
+from stack.simulator.load.traffic import PER_REQUEST, Traffic
 from stack.simulator.outcomes import CommonLimits, Limits
 from stack.simulator.simulation import Simulation
-from stack.simulator.traffic import PER_REQUEST, Traffic
 from stack.snapshot import FLEET
 
 GOOD_SHARE = 0.95

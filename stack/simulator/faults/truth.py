@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 
 from stack.reading import Reading
-from stack.simulator.faults import Fault
+from stack.simulator.faults.fault import Fault
 
 
 @dataclass

@@ -3,12 +3,12 @@
 from typing import Any
 
 from stack.errors import InputError
-from stack.simulator.hardware import GPUS, blocks_of
-from stack.simulator.model import Config, Model, model_of, text_config
-from stack.simulator.model_files import table_key
-from stack.simulator.precision import precision_named
-from stack.simulator.silicon_grid import ATTENTION_BATCHES, BATCHES, CACHED, CHUNKS, CONTEXTS, GRID, TOKENS
-from stack.simulator.silicon_library import LIBRARY, Experts, Kernels
+from stack.simulator.hardware.gpu import GPUS, blocks_of
+from stack.simulator.hardware.model import Config, Model, model_of, text_config
+from stack.simulator.hardware.model_files import table_key
+from stack.simulator.hardware.precision import precision_named
+from stack.simulator.silicon.grid import ATTENTION_BATCHES, BATCHES, CACHED, CHUNKS, CONTEXTS, GRID, TOKENS
+from stack.simulator.silicon.library import LIBRARY, Experts, Kernels
 
 DIGITS = 5
 BLOCK_WEIGHTS = 128
@@ -50,7 +50,7 @@ Json = dict[str, Any]
 
 
 def empty_file(name: str, repository: str, config: Config) -> Json:
-    """A model's file without tables; see `stack.simulator.model_files` for its fields.
+    """A model's file without tables; see `stack.simulator.hardware.model_files` for its fields.
 
     Raises:
         InputError: the config is unusable.

@@ -1,4 +1,4 @@
-"""Which tables are shipped, and the program that makes them: python -m stack.simulator.silicon_targets.
+"""Which tables are shipped, and the program that makes them: python -m stack.simulator.silicon.targets.
 
 Needs the optional extra `silicon`. Dimensions come from the config.json files that the library ships; those of the
 other models are below, as their publishers state them.
@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from stack.errors import InputError
-from stack.simulator.hardware import BLOCK_TOKENS, GPUS, blocks_of
-from stack.simulator.model import Config, model_of
-from stack.simulator.model_files import SHIPPED
-from stack.simulator.silicon_distill import add_table, empty_file
-from stack.simulator.silicon_text import as_text
+from stack.simulator.hardware.gpu import BLOCK_TOKENS, GPUS, blocks_of
+from stack.simulator.hardware.model import Config, model_of
+from stack.simulator.hardware.model_files import SHIPPED
+from stack.simulator.silicon.distil import add_table, empty_file
+from stack.simulator.silicon.text import as_text
 
 TENSOR_PARALLEL = (1, 2, 4, 8)
 LEAST_TOKENS = 2048

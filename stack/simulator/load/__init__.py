@@ -1,0 +1,1 @@
+"""What the simulated fleet is asked to serve."""

@@ -1,0 +1,1 @@
+"""Making step-time tables from measured kernel times; never needed at run time."""
