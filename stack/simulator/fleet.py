@@ -15,7 +15,7 @@ class FleetSpec:
     Attributes:
         tensor_parallel: GPUs per replica.
         precision: of weights and KV; see `stack.simulator.hardware.precision`.
-        kv_blocks: KV blocks per replica; None derives them from memory and weights (see `stack.simulator.hardware.gpu`).
+        kv_blocks: KV blocks per replica; None derives them from memory and weights (see `hardware.gpu`).
         profile: engine generation, for the host overhead.
         host: the host overhead itself, if it was fitted; None takes the profile's.
         switches: how the engines were started.
