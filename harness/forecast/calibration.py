@@ -6,8 +6,6 @@ import numpy as np
 
 from stack.simulator.engine.layout import Floats, Tables
 from stack.simulator.fleet import FleetSpec
-from stack.simulator.hardware.overhead import scaled
-from stack.simulator.hardware.step_times import tables_for
 from stack.snapshot import Fact, Signal, Snapshot
 
 SCALE_BOUNDS = (0.2, 8.0)
@@ -56,7 +54,7 @@ def _step_ms(fleet: FleetSpec, batch: float, context: float, prompt: float, pref
         prefilled: prompt tokens computed per step on average; their cost is taken per token of a whole prompt.
     """
     host = fleet.overhead
-    tables = scaled(tables_for(fleet.model, fleet.gpu, fleet.tensor_parallel, fleet.precision), host)
+    tables = fleet.step_times
     decode = _line(tables.batches, tables.generation_ms, batch)
     attention = _plane(tables.batches, tables.contexts, tables.decode_attention_ms, batch, context)
     return decode + attention + host.step_ms + host.sequence_ms * batch + prefilled * _per_token(tables, batch, prompt)

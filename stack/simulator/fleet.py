@@ -3,8 +3,10 @@
 from dataclasses import dataclass, field
 
 from stack.errors import InputError
+from stack.simulator.engine.layout import Tables
 from stack.simulator.hardware.gpu import kv_blocks, model_named, most_kv_blocks
-from stack.simulator.hardware.overhead import PROFILES, HostOverhead, kernel_family
+from stack.simulator.hardware.overhead import PROFILES, HostOverhead, kernel_family, scaled
+from stack.simulator.hardware.step_times import tables_for
 from stack.simulator.switches import Switches
 
 
@@ -61,6 +63,11 @@ class FleetSpec:
             return self.host
         family = kernel_family(model_named(self.model), self.precision)
         return PROFILES[self.profile].host(family, self.gpu)
+
+    @property
+    def step_times(self) -> Tables:
+        """Step times of the model on these GPUs with the kernels of the engine generation."""
+        return scaled(tables_for(self.model, self.gpu, self.tensor_parallel, self.precision), self.overhead)
 
     @property
     def blocks_per_replica(self) -> int:

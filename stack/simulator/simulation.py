@@ -15,8 +15,6 @@ from stack.simulator.faults.effects import EFFECTS, FRAGMENTATION_RATIO, Site, f
 from stack.simulator.faults.fault import Fault
 from stack.simulator.faults.truth import Truth
 from stack.simulator.fleet import FleetSpec
-from stack.simulator.hardware.overhead import scaled
-from stack.simulator.hardware.step_times import tables_for
 from stack.simulator.load.traffic import Traffic
 from stack.simulator.outcomes import CommonLimits, Limits, Outcomes, outcomes_of
 from stack.simulator.readings import (
@@ -60,7 +58,7 @@ class Simulation:
             traffic: requests to come.
             faults: what goes wrong, and when.
             seed: chooses the replicas that faults hit and what floods consist of.
-            step_times: tables to use instead of those shipped for the fleet's model and GPU.
+            step_times: tables to use instead of the fleet's own.
             step_scale: factor on step times per replica, as a calibration gives it.
             settings: values per setting and target to start from, instead of the catalogue's defaults.
             compiled: numba or plain Python; None takes numba where it is installed.
@@ -75,8 +73,7 @@ class Simulation:
                 raise InputError(f"fault {fault.name}: there is no replica {fault.replica} among {fleet.replicas}")
             traffic = flooded(traffic, fault, seed)
         self.fleet, self.traffic, self._seed = fleet, traffic, seed
-        tables = step_times or tables_for(fleet.model, fleet.gpu, fleet.tensor_parallel, fleet.precision)
-        self._tables = scaled(tables, fleet.overhead)
+        self._tables = step_times or fleet.step_times
         self._kernels = kernels(compiled)
         self._world = new_world(fleet, traffic)
         self._world.constant[layout.MACRO_STEPS] = macro_steps

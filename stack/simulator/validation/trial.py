@@ -4,7 +4,7 @@ import numpy as np
 
 from stack.catalogue import setting_named
 from stack.simulator.fleet import FleetSpec
-from stack.simulator.hardware.overhead import EngineProfile, HostOverhead
+from stack.simulator.hardware.overhead import EngineProfile, HostOverhead, scaled
 from stack.simulator.outcomes import Outcomes, Status
 from stack.simulator.simulation import Simulation
 from stack.simulator.validation.case import Case
@@ -65,7 +65,7 @@ def _run(case: Case, host: HostOverhead, seed: int) -> tuple[Outcomes, int]:
     )
     given = {"running_request_cap": row.max_num_seqs, "tokens_per_step": row.max_num_batched_tokens}
     settings = {name: {fleet.replica_names[0]: _within(name, value)} for name, value in given.items() if value}
-    simulation = Simulation(fleet, traffic, step_times=case.tables, settings=settings)
+    simulation = Simulation(fleet, traffic, step_times=scaled(case.tables, host), settings=settings)
     simulation.advance(traffic.duration_s + DRAIN_S)
     while np.isin(simulation.outcomes().status, (Status.COMING, Status.WAITING, Status.RUNNING)).any():
         simulation.advance(simulation.now_s + DRAIN_S)

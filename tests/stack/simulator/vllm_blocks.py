@@ -1,6 +1,6 @@
 """vLLM 0.32's KV blocks and prefix cache, written plainly. Names in brackets are the functions of vLLM."""
 
-from tests.stack.simulator.vllm_traces import BLOCK_TOKENS
+from vllm_traces import BLOCK_TOKENS
 
 
 def blocks_for(tokens: int) -> int:

@@ -3,8 +3,7 @@
 from typing import Any
 
 from vllm.v1.core.kv_cache_utils import get_block_hash
-
-from tests.stack.simulator.vllm_traces import BLOCK_TOKENS, Step, Trace
+from vllm_traces import BLOCK_TOKENS, Step, Trace
 
 
 class KindSpotter:

@@ -7,8 +7,8 @@ LoRA, KV connectors or pipeline stages. Names in brackets are the functions of v
 from collections import deque
 from dataclasses import dataclass, field
 
-from tests.stack.simulator.vllm_blocks import BlockPool, blocks_for
-from tests.stack.simulator.vllm_traces import BLOCK_TOKENS, Step, Trace
+from vllm_blocks import BlockPool, blocks_for
+from vllm_traces import BLOCK_TOKENS, Step, Trace
 
 
 @dataclass
