@@ -105,8 +105,11 @@ def forecast_text(forecast: Forecast | None) -> str:
     """A forecast on one line."""
     if forecast is None:
         return "no forecast is possible now"
+    if not forecast.effects:
+        return quoted(forecast.note)
     effects = [
-        f"{name} {effect.before:.4g} -> {effect.after:.4g} ({effect.low:.4g} to {effect.high:.4g})"
+        f"{name} {effect.before:.4g} -> {effect.after:.4g} ({effect.low:.4g} to {effect.high:.4g}"
+        f"{', ' if effect.reserve else ''}{effect.reserve})"
         for name, effect in forecast.effects.items()
     ]
     doubt = " DOUBTED" if forecast.trust is Trust.DOUBTED else ""

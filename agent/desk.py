@@ -95,6 +95,7 @@ class Desk:
             skills=self.skills(snapshot),
             check=lambda action: self.check(action, snapshot, history=history),
             forecast=lambda action: self.forecaster.forecast(action, snapshot),
+            screen=lambda action: self.forecaster.screen(action, snapshot),
             persistence=persistence,
             policy=self.policy,
             undone=frozenset(undone),

@@ -23,6 +23,7 @@ class PlanContext:
         skills: what skills are given: snapshot, objective, enabled settings, episodes.
         check: the gate as it would rule now.
         forecast: predicted effect of a change; None when there is no sound one.
+        screen: a rougher one, also of twice the load, to rank many candidates by; None uses `forecast`.
         undone: (setting, target, value) rolled back lately, which are not tried again.
         asked: (setting, target) of proposals that wait for a person, or were recorded lately; not proposed again.
         persistence: how long each problem has held.
@@ -40,6 +41,7 @@ class PlanContext:
     asked: frozenset[tuple[str, str]] = frozenset()
     memory: str = ""
     mode: Mode = Mode.APPROVE
+    screen: Callable[[Action], Forecast | None] | None = None
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """The planner without a language model: rank problems, try values against the forecast under the gate, pick one."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from itertools import islice
 from time import monotonic
 
@@ -8,15 +9,18 @@ from agent.planner import Considered, Plan, PlanContext
 from agent.trend import needless
 from agent.usage import Usage
 from agent.worth import enough, score_of
-from harness.action import Action
+from harness.action import Action, Forecast
 from harness.diagnosis import Finding
 from harness.mode import Mode
 from harness.verdict import Ruling
 from skills.candidates import candidates
+from stack.setting import Value
 from stack.snapshot import FLEET
 
 MOST_CANDIDATES = 25
-"""Forecasts per plan: about a quarter of a second of one core."""
+"""Screened per finding, each in two short rehearsals."""
+FINALISTS = 3
+"""The best of those screened, which get a full forecast."""
 BY_FORECAST = frozenset({"memory_headroom", "latency_headroom", "minimum_gain"})
 """Gate rules whose answer a forecast may change."""
 RIVAL_RATIO = 0.5
@@ -69,11 +73,22 @@ def rivals(context: PlanContext) -> tuple[Finding, ...]:
 def search(finding: Finding, context: PlanContext, considered: list[Considered]) -> tuple[Action, ...]:
     """Candidates against `finding` that the gate would not deny and the forecast supports, best first.
 
-    Every candidate that was looked at is added to `considered` with what became of it.
+    All are screened, as the load was and at twice its rate; the best few are then forecast in full. Every candidate
+    that was looked at is added to `considered` with what became of it.
     """
-    tried = [_try(action, finding, context) for action in islice(candidates(finding, context.skills), MOST_CANDIDATES)]
-    considered.extend(tried)
-    return best_first([item.action for item in tried if item.kept])
+    actions = islice(candidates(finding, context.skills), MOST_CANDIDATES)
+    tried = [_try(action, finding, context, context.screen or context.forecast) for action in actions]
+    best = best_first([item.action for item in tried if item.kept])
+    if context.screen is None:
+        considered.extend(tried)
+        return best
+    confirmed = {_key(action): _confirm(action, finding, context) for action in best[:FINALISTS]}
+    considered.extend(confirmed.get(_key(item.action), item) for item in tried)
+    return best_first([item.action for item in confirmed.values() if item.kept])
+
+
+def _key(action: Action) -> tuple[str, str, Value]:
+    return action.setting, action.target, action.after
 
 
 def best_first(actions: list[Action]) -> tuple[Action, ...]:
@@ -89,11 +104,24 @@ def _rank(action: Action) -> tuple[bool, bool, float]:
     return elsewhere, not elsewhere and action.target == FLEET, -score_of(action)
 
 
-def _try(action: Action, finding: Finding, context: PlanContext) -> Considered:
+def _confirm(action: Action, finding: Finding, context: PlanContext) -> Considered:
+    """A screened action looked at again with a full forecast; what it does at twice the load is kept."""
+    stressed = {} if action.forecast is None else action.forecast.stressed
+
+    def full(candidate: Action) -> Forecast | None:
+        forecast = context.forecast(candidate)
+        return None if forecast is None else replace(forecast, stressed=stressed)
+
+    return _try(action, finding, context, full)
+
+
+def _try(
+    action: Action, finding: Finding, context: PlanContext, forecast: Callable[[Action], Forecast | None]
+) -> Considered:
     refusal = _refusal(action, context)
     if refusal:
         return Considered(action, False, refusal)
-    action = action.with_forecast(context.forecast(action))
+    action = action.with_forecast(forecast(action))
     verdict = context.check(action)
     if verdict.ruling is Ruling.DENY:
         return Considered(action, False, f"gate, {verdict.hits[0].rule}: {verdict.hits[0].detail}")

@@ -114,7 +114,7 @@ def _desk(
         clock=clock,
         journal=journal,
         executor=Executor(control, journal, policy, clock, reader, window_s=window_s, simulated=simulated),
-        forecaster=Forecaster(policy.slo),
+        forecaster=Forecaster(policy.slo, [(record.action, record.verification) for record in journal.ended()]),
         baseline=Baseline(),
         memory=Memory(store),
         policy=policy,

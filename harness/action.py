@@ -19,12 +19,35 @@ class Trust(StrEnum):
 
 @dataclass(frozen=True)
 class Predicted:
-    """One predicted quantity without and with the change, with an 80 % interval on the latter."""
+    """One predicted quantity without and with the change, with 80 % intervals.
+
+    Attributes:
+        before, after: best guess of what will be seen without and with the change.
+        low, high: 80 % interval of what will be seen with the change.
+        move_low, move_high: 80 % interval of the difference that the change makes on the same arrivals; narrower, as
+            most of what is not known would be the same without it.
+    """
 
     before: float
     after: float
     low: float
     high: float
+    move_low: float | None = None
+    move_high: float | None = None
+
+    @property
+    def conclusive(self) -> bool:
+        """Whether the sign of the effect is sure: nothing is left of zero in its interval."""
+        if self.move_low is None or self.move_high is None:
+            return self.before != self.after
+        return self.move_low > 0 or self.move_high < 0
+
+    @property
+    def reserve(self) -> str:
+        """What is to be said beside the figures: empty where the sign of the effect is sure."""
+        if self.conclusive:
+            return ""
+        return "no effect" if self.before == self.after else "inconclusive"
 
 
 @dataclass(frozen=True)
@@ -37,12 +60,14 @@ class Forecast:
             `finished_per_s` (requests, a backlog's included).
         trust: whether the gate may rely on it.
         note: why it is doubted, or what it assumed, in one sentence.
+        stressed: the same at twice the rate, where it was asked for.
     """
 
     horizon_s: float
     effects: Mapping[str, Predicted]
     trust: Trust = Trust.TRUSTED
     note: str = ""
+    stressed: Mapping[str, Predicted] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from harness.action import Action, Forecast, Trust
+from harness.action import Action, Forecast, Predicted, Trust
 from harness.diagnosis import Finding
 from skills.argument import Target
 from skills.proposal import held
@@ -34,8 +34,9 @@ def forecast_change(
     """
     action = _imagined(_declared(setting), target, value, ctx)
     forecast = ctx.forecast(action)
-    if forecast is None:
-        raise NotApplicableError(f"no sound forecast of {setting} on {target} is possible from what was measured")
+    if forecast is None or not forecast.effects:
+        why = "from what was measured" if forecast is None else f"now: {forecast.note}"
+        raise NotApplicableError(f"no sound forecast of {setting} on {target} is possible {why}")
     return (_finding(action, forecast),)
 
 
@@ -66,9 +67,7 @@ def _finding(action: Action, forecast: Forecast) -> Finding:
     for name, effect in forecast.effects.items():
         evidence |= {f"{name}_before": effect.before, f"{name}_after": effect.after}
         evidence |= {f"{name}_low": effect.low, f"{name}_high": effect.high}
-    effects = ", ".join(
-        f"{name} {e.before:.3g} to {e.after:.3g} ({e.low:.3g} to {e.high:.3g})" for name, e in forecast.effects.items()
-    )
+    effects = ", ".join(f"{name} {_words(effect)}" for name, effect in forecast.effects.items())
     doubted = forecast.trust is Trust.DOUBTED
     return Finding(
         layer=action.layer,
@@ -83,3 +82,8 @@ def _finding(action: Action, forecast: Forecast) -> Finding:
         target=action.target,
         evidence=evidence,
     )
+
+
+def _words(effect: Predicted) -> str:
+    reserve = f", {effect.reserve}" if effect.reserve else ""
+    return f"{effect.before:.3g} to {effect.after:.3g} ({effect.low:.3g} to {effect.high:.3g}{reserve})"

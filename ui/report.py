@@ -78,7 +78,13 @@ def forecast_json(forecast: Forecast | None) -> Json | None:
     if forecast is None:
         return None
     effects = {
-        name: {"before": plain(e.before), "after": plain(e.after), "low": plain(e.low), "high": plain(e.high)}
+        name: {
+            "before": plain(e.before),
+            "after": plain(e.after),
+            "low": plain(e.low),
+            "high": plain(e.high),
+            "conclusive": e.conclusive,
+        }
         for name, e in forecast.effects.items()
     }
     return {

@@ -1,42 +1,28 @@
-"""The load that the live metrics show, as far as a forecast needs it."""
+"""The load that the live metrics show, as far as a forecast needs it, and how sure it is."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from stack.histogram import mean, merged
-from stack.reading import Distribution, Histogram
-from stack.snapshot import Signal, Snapshot
+from harness.forecast.lengths import Floats, Lengths, lengths_of
+from harness.forecast.prefixes import Prefixes, prefixes_of
+from stack.reading import Distribution
+from stack.snapshot import FLEET, Signal, Snapshot
 
 BURSTINESS_MAX = 8.0
 """Windows of a minute mix slow drift of the rate into their variance; more than this would be all drift."""
-
-
-@dataclass(frozen=True)
-class Lengths:
-    """Token counts as a histogram saw them.
-
-    Attributes:
-        bounds: bucket borders, ascending from 0, one more than `shares`.
-        shares: share of the requests in each bucket.
-        mean_tokens: exact mean, which the buckets alone would miss.
-    """
-
-    bounds: tuple[float, ...]
-    shares: tuple[float, ...]
-    mean_tokens: float
-
-    def draw(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """`n` lengths: uniform within a bucket, then scaled to the mean."""
-        bounds = np.array(self.bounds)
-        bucket = rng.choice(len(self.shares), n, p=np.array(self.shares))
-        drawn = bounds[bucket] + rng.random(n) * (bounds[bucket + 1] - bounds[bucket])
-        centres = (bounds[:-1] + bounds[1:]) / 2
-        expected = float((np.array(self.shares) * centres).sum())
-        lengths: NDArray[np.int64] = np.maximum(1, drawn * self.mean_tokens / max(expected, 1e-9)).astype(np.int64)
-        return lengths
+BURSTINESS_PRIOR = 8.0
+"""How many half windows of Poisson arrivals the estimate starts from: a variance of few counts is uncertain."""
+ENOUGH_REQUESTS = 400.0
+"""Windows are taken, newest first, until so many requests stand behind the lengths: old ones tell of another load."""
+SOUND_RATIO = 0.85
+"""Windows in which a smaller share of the arrivals finished tell of the requests that were preferred, not of all."""
+FADING = 0.6
+"""Weight of a window's rate against that of the next newer one."""
+SHORT_FIRST = ("short_first", "class_short_first")
+DRIFT_SPREAD = 0.05
+"""Standard deviation of the log of the rate from one horizon to the next that steady traffic may have."""
 
 
 @dataclass(frozen=True)
@@ -45,46 +31,98 @@ class Load:
 
     Attributes:
         arrivals_per_s: over the fleet.
+        rate_spread: standard deviation of its logarithm: counting noise and drift.
         burstiness: variance of arrivals per window over their mean; 1 for Poisson arrivals.
-        hit_ratio: share of prompt tokens found in the prefix cache.
+        prefixes: what prompts share; None when nothing is reused.
     """
 
     arrivals_per_s: float
     prompt: Lengths
     output: Lengths
-    hit_ratio: float
+    prefixes: Prefixes | None = None
     burstiness: float = 1.0
+    rate_spread: float = DRIFT_SPREAD
 
 
 def load_of(snapshots: Sequence[Snapshot]) -> Load | None:
-    """Load over the last few snapshots, which do not overlap; None when arrivals or lengths are unknown."""
-    rates = [rate for snapshot in snapshots if (rate := snapshot.per_s(Signal.ARRIVED)) is not None]
-    prompt, output = (_lengths(snapshots, d) for d in (Distribution.PROMPT_TOKENS, Distribution.OUTPUT_TOKENS))
-    if not rates or prompt is None or output is None or max(rates) <= 0:
+    """Load over the last snapshots, oldest first and not overlapping; None when arrivals or lengths are unknown."""
+    counted = [snapshot for snapshot in snapshots if snapshot.per_s(Signal.ARRIVED) is not None]
+    recent = _recent(_sound(snapshots))
+    prompt, output = (lengths_of(recent, d) for d in (Distribution.PROMPT_TOKENS, Distribution.OUTPUT_TOKENS))
+    if not counted or prompt is None or output is None:
         return None
-    hits = [value for snapshot in snapshots if (value := snapshot.value(Signal.PREFIX_HIT_RATIO)) is not None]
-    return Load(sum(rates) / len(rates), prompt, output, sum(hits) / len(hits) if hits else 0.0, _burstiness(snapshots))
+    rate, spread = _rate(counted)
+    if rate <= 0:
+        return None
+    prefixes = prefixes_of(recent[-1], prompt.mean_tokens)
+    return Load(rate, prompt, output, prefixes, _burstiness(counted), spread)
+
+
+def _recent(snapshots: Sequence[Snapshot]) -> list[Snapshot]:
+    """The newest snapshots with enough finished requests to tell the lengths, oldest first."""
+    chosen: list[Snapshot] = []
+    requests = 0.0
+    for snapshot in reversed(snapshots):
+        chosen.insert(0, snapshot)
+        requests += snapshot.value(Signal.FINISHED) or 0.0
+        if requests >= ENOUGH_REQUESTS:
+            break
+    return chosen
+
+
+def _sound(snapshots: Sequence[Snapshot]) -> Sequence[Snapshot]:
+    """Windows whose finished requests stand for all: where short prompts go first, those that saw all finish."""
+    priority = snapshots[-1].settings.get("priority_policy", {}).get(FLEET, "fcfs")
+    if priority not in SHORT_FIRST:
+        return snapshots
+    sound = [
+        one
+        for one in snapshots
+        if (one.value(Signal.FINISHED) or 0.0) >= SOUND_RATIO * (one.value(Signal.ARRIVED) or 0.0)
+    ]
+    return sound or snapshots
+
+
+def _rate(snapshots: Sequence[Snapshot]) -> tuple[float, float]:
+    """Rate to come, and the spread of its logarithm: newer and longer windows count more."""
+    counts = np.array([snapshot.value(Signal.ARRIVED) or 0.0 for snapshot in snapshots])
+    lengths_s = np.array([snapshot.window_s or 0.0 for snapshot in snapshots])
+    weights = lengths_s * np.array([FADING**age for age in range(len(snapshots))][::-1])
+    weights /= weights.sum()
+    rates = counts / lengths_s
+    counting = float((weights**2 / np.maximum(1.0, counts)).sum()) * _burstiness(snapshots)
+    drift = max(DRIFT_SPREAD, _drift(counts, lengths_s))
+    return float(weights @ rates), float(np.sqrt(counting + drift**2))
+
+
+def _drift(counts: Floats, lengths_s: Floats) -> float:
+    """Standard deviation of the log rate's step from window to window, beyond what counting explains."""
+    if len(counts) < 4 or counts.min() <= 0:
+        return 0.0
+    steps = np.diff(np.log(counts / lengths_s))
+    noise = 1 / counts[1:] + 1 / counts[:-1]
+    return float(np.sqrt(max(0.0, (steps**2 - noise).mean())))
 
 
 def _burstiness(snapshots: Sequence[Snapshot]) -> float:
-    counts = [count for snapshot in snapshots if (count := snapshot.value(Signal.ARRIVED)) is not None]
-    if len(counts) < 3:
+    """Variance over mean of the arrivals in half windows, about a line through their rates, shrunk to Poisson's."""
+    halves = np.array([half for snapshot in snapshots for half in _halves(snapshot)])
+    if len(halves) < 4 or halves[:, 0].sum() <= 0:
         return 1.0
-    mean_count = sum(counts) / len(counts)
-    variance = sum((count - mean_count) ** 2 for count in counts) / (len(counts) - 1)
-    return min(BURSTINESS_MAX, max(1.0, variance / mean_count)) if mean_count > 0 else 1.0
+    counts, lengths_s = halves.T
+    place = np.arange(len(counts))
+    rates = np.polyval(np.polyfit(place, counts / lengths_s, 1, w=np.sqrt(lengths_s)), place)
+    expected = lengths_s * np.maximum(rates, counts.sum() / lengths_s.sum() / 4)
+    degrees = len(counts) - 2
+    ratio = float(((counts - expected) ** 2 / expected).sum()) / degrees
+    shrunk = (degrees * ratio + BURSTINESS_PRIOR) / (degrees + BURSTINESS_PRIOR)
+    return min(BURSTINESS_MAX, max(1.0, shrunk))
 
 
-def _lengths(snapshots: Sequence[Snapshot], distribution: Distribution) -> Lengths | None:
-    seen = [snapshot.distributions[distribution] for snapshot in snapshots if distribution in snapshot.distributions]
-    together = merged(seen)
-    mean_tokens = None if together is None else mean(together)
-    return None if together is None or not mean_tokens else _from_histogram(together, mean_tokens)
-
-
-def _from_histogram(histogram: Histogram, mean_tokens: float) -> Lengths:
-    """Shares per bucket; what lies above the largest finite bound is taken to lie within its double."""
-    finite = [bound for bound in histogram.bounds if np.isfinite(bound)]
-    bounds = (0.0, *finite, 2 * finite[-1])
-    counts = np.diff((0.0, *histogram.cumulative))
-    return Lengths(bounds, tuple(map(float, counts / counts.sum())), mean_tokens)
+def _halves(snapshot: Snapshot) -> tuple[tuple[float, float], ...]:
+    """(arrivals, seconds) of both halves of a window."""
+    fact = snapshot.fact(Signal.ARRIVED)
+    if fact is None or fact.start is None or not snapshot.window_s:
+        return ()
+    half_s = snapshot.window_s / 2
+    return (fact.start, half_s), (max(0.0, fact.value - fact.start), half_s)

@@ -1,52 +1,28 @@
-"""Playing a change through in the simulator, under a belief about the stack and its load."""
+"""Playing the next minutes through in the simulator, without and with a change, under several draws of the belief."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
-from harness.forecast.load import Load
-from harness.objective import Slo
+from harness.forecast.belief import Belief
+from harness.forecast.figures import Figures, figures_of
+from harness.forecast.staging import Stage, place_of, staged
 from stack.catalogue import setting_named
 from stack.reading import Gauge
-from stack.setting import Scope, SettingClass, Value
-from stack.simulator.fleet import FleetSpec
-from stack.simulator.load.generated import with_shared_prefixes
-from stack.simulator.load.traffic import CHUNK_TOKENS, Traffic, plain
-from stack.simulator.outcomes import Outcomes, Status
+from stack.setting import Scope, Value
 from stack.simulator.simulation import Simulation
 from stack.snapshot import FLEET
 
-Held = Mapping[str, Mapping[str, Value]]
-"""Value in force per setting and target."""
-
-WARM_UP_S = 40.0
-"""Time for batches to fill before anything is measured."""
-PLACING_S = 1e-3
-"""Time in which one replica's backlog is put there."""
 DRAIN_S = 30.0
 """Time after the last arrival in which started requests may still finish."""
-BATCH_LIMIT_S = 240.0
-PENDING = (Status.AT_GATEWAY, Status.WAITING, Status.RUNNING)
-Figures = Mapping[str, float]
+KV_LOOKS = 4
+"""How often KV use is looked at within the horizon."""
 
 
-@dataclass(frozen=True)
-class Belief:
-    """What is believed of the stack: its fleet, the settings in force, the load and the backlog.
-
-    Attributes:
-        step_scale: slowness of each replica against the step-time tables.
-        backlog: requests waiting on each replica now; they are put there when the horizon begins.
-    """
-
-    fleet: FleetSpec
-    step_scale: tuple[float, ...]
-    held: Held
-    load: Load
-    slo: Slo
-    backlog: tuple[int, ...] = ()
+Pair = tuple[Figures, Figures]
+"""Figures without and with a change."""
 
 
 @dataclass(frozen=True)
@@ -58,106 +34,75 @@ class Change:
     value: Value
 
 
-def rehearse(belief: Belief, change: Change, *, horizon_s: float, seed: int) -> tuple[Figures, Figures]:
-    """Figures over the horizon without and with the change, on the same arrivals."""
-    traffic = traffic_of(belief, WARM_UP_S + horizon_s, seed)
-    as_is = started(belief, traffic, seed)
-    as_is.advance(WARM_UP_S)
-    _place_backlog(as_is, belief)
-    changed = as_is.fork()
-    for target in _targets(change, belief):
-        changed.write(change.setting, target, change.value)
-    end_s = WARM_UP_S + horizon_s
-    return _figures(as_is, belief, end_s), _figures(changed, belief, end_s)
+class Rehearsal:
+    """The next minutes of one draw: its rate, step times, arrivals and lengths are fixed, so changes compare."""
+
+    def __init__(self, belief: Belief, horizon_s: float, seed: int) -> None:
+        self._belief, self._horizon_s = belief, horizon_s
+        self._seed = seed
+
+    @cached_property
+    def as_is(self) -> Figures:
+        """Figures without a change."""
+        return self._played(self._stage.simulation.fork())
+
+    def changed(self, change: Change) -> Figures:
+        """Figures with the change made at the beginning."""
+        simulation = self._stage.simulation.fork()
+        for target in _targets(change, self._belief):
+            value = self._belief.simulated(change.setting, target, change.value)
+            simulation.write(change.setting, place_of(self._belief, target), value)
+        return self._played(simulation)
+
+    @cached_property
+    def _stage(self) -> Stage:
+        return staged(self._belief, self._horizon_s, self._seed)
+
+    def _played(self, simulation: Simulation) -> Figures:
+        begin_s = self._stage.begin_s
+        end_s = begin_s + self._horizon_s
+        usage = []
+        for look in range(1, KV_LOOKS + 1):
+            simulation.advance(begin_s + look * self._horizon_s / KV_LOOKS)
+            usage.append(_kv_usage(simulation))
+        simulation.advance(end_s + DRAIN_S)
+        outcomes = simulation.outcomes()
+        if self._belief.held_back:
+            outcomes = replace(outcomes, ttft_s=outcomes.e2e_s)
+        figures = figures_of(outcomes, self._belief.slo, begin_s, end_s, end_s + DRAIN_S)
+        return {**figures, "kv_usage_p95_ratio": float(np.quantile(usage, 0.95))}
 
 
-def _place_backlog(simulation: Simulation, belief: Belief) -> None:
-    """Let each replica's backlog arrive while no other replica takes requests."""
-    weights = {name: simulation.read("routing_weight", name) for name in belief.fleet.replica_names}
-    for index, count in enumerate(belief.backlog):
-        if count == 0:
-            continue
-        for other, name in enumerate(weights):
-            simulation.write("routing_weight", name, weights[name] or 1.0 if other == index else 0.0)
-        simulation.advance(WARM_UP_S + (index + 1) * PLACING_S)
-    for name, weight in weights.items():
-        simulation.write("routing_weight", name, weight)
-    simulation.advance(WARM_UP_S + len(weights) * PLACING_S)
+def rehearsals(belief: Belief, *, horizon_s: float, draws: int, seed: int) -> tuple[Rehearsal, ...]:
+    """Draws from what is uncertain: arrivals and lengths, the rate to come, the common error of the step times.
+
+    Rate and step times take evenly spread quantiles of their distributions, in an order of their own each.
+    """
+    normal = NormalDist()
+    scores = [normal.inv_cdf((place + 0.5) / draws) for place in range(draws)]
+    rng = np.random.default_rng([seed, draws])
+    rates, scales = rng.permutation(draws), rng.permutation(draws)
+    return tuple(
+        Rehearsal(_drawn(belief, scores[rates[draw]], scores[scales[draw]]), horizon_s, seed + draw)
+        for draw in range(draws)
+    )
+
+
+def _drawn(belief: Belief, rate_score: float, scale_score: float) -> Belief:
+    load, slower = belief.load, float(np.exp(belief.scale_spread * scale_score))
+    rate = load.arrivals_per_s * float(np.exp(load.rate_spread * rate_score))
+    return replace(
+        belief,
+        load=replace(load, arrivals_per_s=rate),
+        step_scale=tuple(scale * slower for scale in belief.step_scale),
+    )
 
 
 def _targets(change: Change, belief: Belief) -> tuple[str, ...]:
-    """A per-replica setting of the fleet is written to every replica, as execution does."""
+    """A per-replica setting of the fleet is written to every replica that answers, as execution does."""
     if change.target == FLEET and setting_named(change.setting).scope is Scope.REPLICA:
-        return belief.fleet.replica_names
+        return belief.names
     return (change.target,)
-
-
-def started(belief: Belief, traffic: Traffic, seed: int) -> Simulation:
-    """A simulation with the believed settings in force."""
-    held = {
-        name: values for name, values in belief.held.items() if setting_named(name).setting_class is not SettingClass.C
-    }
-    return Simulation(belief.fleet, traffic, seed=seed, step_scale=belief.step_scale, settings=held)
-
-
-def traffic_of(belief: Belief, duration_s: float, seed: int) -> Traffic:
-    """Arrivals as the load shows them: gamma gaps for bursts, lengths as seen, shared prefixes for the hit ratio."""
-    load, rng = belief.load, np.random.default_rng(seed)
-    n = int(load.arrivals_per_s * duration_s * 1.3) + 20
-    shape = 1.0 / max(1.0, load.burstiness)
-    times = np.cumsum(rng.gamma(shape, 1.0 / (load.arrivals_per_s * shape), n))
-    times = times[times < duration_s]
-    placed = [np.full(count, WARM_UP_S + (index + 0.5) * PLACING_S) for index, count in enumerate(belief.backlog)]
-    times = np.concatenate([times, *placed])
-    prompt, output = load.prompt.draw(len(times), rng), load.output.draw(len(times), rng)
-    chunks = int(load.hit_ratio * load.prompt.mean_tokens / CHUNK_TOKENS)
-    if chunks == 0:
-        return plain(times, prompt, output)
-    own = np.maximum(1, prompt - chunks * CHUNK_TOKENS)
-    return with_shared_prefixes(plain(times, own, output), prefixes=16, chunks=chunks, seed=seed)
-
-
-def _figures(simulation: Simulation, belief: Belief, end_s: float) -> Figures:
-    kv_usage: list[float] = []
-    step_s = (end_s - WARM_UP_S) / 10
-    for step in range(1, 11):
-        simulation.advance(WARM_UP_S + step * step_s)
-        kv_usage.append(_kv_usage(simulation))
-    begin_s = WARM_UP_S + belief.fleet.replicas * PLACING_S
-    finished_per_s = _finished(simulation.outcomes(), begin_s) / (end_s - begin_s)
-    simulation.advance(end_s + DRAIN_S)
-    figures = {**_scored(simulation.outcomes(), belief.slo, begin_s, end_s + DRAIN_S), "finished_per_s": finished_per_s}
-    return {**figures, "kv_usage_p95_ratio": float(np.quantile(kv_usage, 0.95))}
-
-
-def _finished(outcomes: Outcomes, since_s: float) -> int:
-    """Requests that came to their end since then, those that had waited before included."""
-    return int((outcomes.arrival_s + outcomes.e2e_s >= since_s).sum())
-
-
-def _scored(outcomes: Outcomes, slo: Slo, begin_s: float, now_s: float) -> dict[str, float]:
-    judged = outcomes.arrival_s >= begin_s
-    good = outcomes.good(slo, BATCH_LIMIT_S)[judged]
-    figures = {"slo_share": float(good.mean()) if len(good) else 1.0}
-    for name, values, share in (
-        ("ttft_p99_s", outcomes.ttft_s, 0.99),
-        ("e2e_p99_s", outcomes.e2e_s, 0.99),
-        ("e2e_p50_s", outcomes.e2e_s, 0.5),
-    ):
-        seen = _so_far(outcomes, values, now_s)[judged]
-        seen = seen[np.isfinite(seen)]
-        if len(seen):
-            figures[name] = float(np.quantile(seen, share))
-    seen = outcomes.itl_s[judged & np.isfinite(outcomes.itl_s)]
-    if len(seen):
-        figures["itl_mean_s"] = float(seen.mean())
-    return figures
-
-
-def _so_far(outcomes: Outcomes, values: NDArray[np.float64], now_s: float) -> NDArray[np.float64]:
-    """Times with those that still run counted as long as they have run; without them the worst would look best."""
-    pending = np.isin(outcomes.status, PENDING)
-    return np.where(pending & np.isnan(values), now_s - outcomes.arrival_s, values)
 
 
 def _kv_usage(simulation: Simulation) -> float:

@@ -76,8 +76,11 @@ def record_from(row: RowMapping) -> Record:
 
 
 def _forecast(row: Mapping[str, Any]) -> Forecast:
-    effects = {name: Predicted(**predicted) for name, predicted in row["effects"].items()}
-    return Forecast(row["horizon_s"], effects, Trust(row["trust"]), row["note"])
+    effects, stressed = (
+        {name: Predicted(**predicted) for name, predicted in row.get(key, {}).items()}
+        for key in ("effects", "stressed")
+    )
+    return Forecast(row["horizon_s"], effects, Trust(row["trust"]), row["note"], stressed)
 
 
 def _permit(row: Mapping[str, Any]) -> Permit:

@@ -110,11 +110,11 @@ class Simulation:
             found.setdefault(name, {})[target] = value
         return found
 
-    def fork(self) -> "Simulation":
-        """An independent copy of everything, faults to come included."""
+    def fork(self, *, step_times: Tables | None = None) -> "Simulation":
+        """An independent copy of everything, faults to come included; with `step_times` it goes on under these."""
         copy = object.__new__(type(self))
         copy.fleet, copy.traffic, copy._seed = self.fleet, self.traffic, self._seed
-        copy._tables, copy._kernels = self._tables, self._kernels
+        copy._tables, copy._kernels = step_times or self._tables, self._kernels
         copy._world, copy._truth = forked(self._world), self._truth.copy()
         copy._switchboard = self._switchboard.copy_for(copy._world)
         return copy

@@ -4,15 +4,21 @@ from pathlib import Path
 
 import pytest
 from scripted_stack import ManualClock, ScriptedStack, weight_action
+from watching import RATE_PER_S, SLOW, watched
 
 from harness.action import Action
 from harness.execution import Executor
+from harness.forecast.forecaster import Forecaster
 from harness.gate.check import check
 from harness.journal.journal import Journal
 from harness.journal.record import Record
 from harness.journal.store import Store, open_store
 from harness.mode import Mode
 from harness.policy import Policy
+from stack.simulator.fleet import FleetSpec
+from stack.simulator.load.generated import steady
+from stack.simulator.simulation import Simulation
+from stack.snapshot import Snapshot
 
 
 @dataclass
@@ -76,3 +82,11 @@ def bench(policy: Policy, tmp_path: Path) -> Iterator[Bench]:
     bench = Bench(clock, ScriptedStack(clock), policy, open_store(path), path)
     yield bench
     bench.store.close()
+
+
+@pytest.fixture(scope="session")
+def slow_fleet() -> tuple[Forecaster, Snapshot]:
+    """Four replicas of which all are a quarter slower than the tables say, and one twice as slow as the others."""
+    scale = [1.25, 1.25, 1.25, 1.25]
+    scale[SLOW] = 2.5
+    return watched(Simulation(FleetSpec(), steady(RATE_PER_S, 500, seed=1), step_scale=scale))
