@@ -6,6 +6,16 @@ from typing import Any
 
 from flashvector_vllm.limits import Bounds, Limits
 
+WRITTEN = (
+    "max_num_active_reqs",
+    "max_num_running_reqs",
+    "max_num_scheduled_tokens",
+    "long_prefill_token_threshold",
+    "watermark_blocks",
+    "dynamic_sd_lookup",
+)
+"""Attributes of the scheduler, its configuration and its KV cache manager that limits are written to."""
+
 
 def boot_limits(scheduler: Any) -> Limits:
     """The limits a scheduler was started with, read before anything is changed."""
@@ -79,6 +89,18 @@ class Levers:
         self._scheduler, self._bounds = scheduler, bounds
         self._drafts = bounds.boot.speculative_tokens
         self._boot_lookup: list[int] | None = getattr(scheduler, "dynamic_sd_lookup", None)
+        self._started_with = [
+            (holder, name, getattr(holder, name))
+            for holder in (scheduler, scheduler.scheduler_config, scheduler.kv_cache_manager)
+            for name in WRITTEN
+            if hasattr(holder, name)
+        ]
+
+    def restore(self) -> None:
+        """Put everything back as the engine was started, without any arithmetic that could fail."""
+        for holder, name, value in self._started_with:
+            setattr(holder, name, value)
+        self._drafts = self._bounds.boot.speculative_tokens
 
     def write(self, limits: Limits) -> Limits:
         """Put limits in force for the next step.
@@ -137,6 +159,10 @@ def preempt_above(scheduler: Any, cap: int) -> list[str]:
             ranks = [(request.priority, request.arrival_time) for request in scheduler.running]
             place = ranks.index(max(ranks))
         request = scheduler.running.pop(place)
-        scheduler._preempt_request(request, time.monotonic(), **stale)
+        try:
+            scheduler._preempt_request(request, time.monotonic(), **stale)
+        except BaseException:
+            scheduler.running.append(request)  # in no list it would never end
+            raise
         preempted.append(request.request_id)
     return preempted

@@ -174,7 +174,7 @@ class Tuner:
         self._failure = {"what": what, "step": self._step, "time_s": time.time(), "trace": trace}
         self._limits = self._in_force = self._bounds.boot
         self._preempt_asked, self._stopped = False, True
-        for undo in (lambda: self._levers.write(self._bounds.boot), lambda: self._held.hold(0)):
+        for undo in (self._levers.restore, lambda: self._held.hold(0)):
             try:
                 undo()
             except Exception as error:  # noqa: BLE001 - see _guarded

@@ -21,7 +21,7 @@ from vllm.utils.hashing import sha256
 from vllm.v1.core.kv_cache_utils import get_request_block_hasher
 from vllm.v1.kv_cache_interface import FullAttentionSpec, KVCacheConfig, KVCacheGroupSpec
 from vllm.v1.outputs import ModelRunnerOutput
-from vllm.v1.request import Request
+from vllm.v1.request import Request, RequestStatus
 from vllm.v1.structured_output import StructuredOutputManager
 
 BLOCK = 16
@@ -109,7 +109,7 @@ class Engine:
         return answer
 
     def add(self, prompt, output, shared=False, priority=0):
-        name = str(len(self.asked))
+        name = str(len(self.got))
         self.asked[name], self.got[name] = (prompt, output, shared), []
         self.scheduler.add_request(
             Request(
@@ -123,6 +123,12 @@ class Engine:
             )
         )
         return name
+
+    def abort(self, name):
+        """A client that hangs up."""
+        if name in self.scheduler.requests:
+            self.scheduler.finish_requests(name, RequestStatus.FINISHED_ABORTED)
+            del self.asked[name]
 
     def token(self, name, place):
         prompt, _, shared = self.asked[name]
