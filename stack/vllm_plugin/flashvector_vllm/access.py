@@ -49,8 +49,9 @@ class Access:
             return None
         if self._loopback and _local(request):
             return None
-        who = "clients on this machine or holders of the token" if self._loopback else "holders of the token"
-        return f"for {who} only" + ("" if self._token else f"; no token is set ({TOKEN} or {TOKEN_FILE})")
+        local = "a direct request from this machine or " if self._loopback else ""
+        unset = "" if self._token else f"; no token is set ({TOKEN} or {TOKEN_FILE})"
+        return f"expected {local}the right bearer token, found none{unset}"
 
     def _bears_token(self, request: Request) -> bool:
         scheme, _, given = request.headers.get("authorization", "").partition(" ")

@@ -13,7 +13,7 @@ from flashvector_vllm.levers import Levers, bounds_of, preempt_above
 from flashvector_vllm.limits import LIMIT_NAMES, Limits
 from flashvector_vllm.steps import Step, StepRecord
 
-CHANGES_KEPT = 100
+CHANGES_KEPT = 20
 MOST_STEPS = 1000
 """Steps given in one answer."""
 
@@ -71,30 +71,35 @@ class Tuner:
         Args:
             last_steps: steps of the record to add, at most MOST_STEPS.
         """
+        state = {"vllm_version": self._version, "step": self._step, **self._engine_state(), **self._limit_state()}
+        if last_steps:
+            state["steps"] = self._steps.rows(min(last_steps, MOST_STEPS))
+        return state
+
+    def _engine_state(self) -> dict[str, Any]:
         running, waiting = self._scheduler.get_request_counts()
-        state = {
-            "vllm_version": self._version,
-            "step": self._step,
+        held, wanted = len(self._held), self._wanted_held()
+        drained = running <= self._limits.running_request_cap
+        return {
             "running": running,
             "waiting": waiting,
+            "held_blocks": held,
+            "held_blocks_wanted": wanted,
+            "free_blocks": self._scheduler.kv_cache_manager.block_pool.get_num_free_blocks(),
+            "settled": drained and held == wanted and not self._stopped,
+            "degraded": self._stopped,
+            "failure": self._failure,
+        }
+
+    def _limit_state(self) -> dict[str, Any]:
+        return {
             "limits": asdict(self._limits),
             "in_force": asdict(self._in_force),
             "boot": asdict(self._bounds.boot),
             "bounds": {name: list(self._bounds.span(name)) for name in LIMIT_NAMES},
             "unsupported": dict(self._bounds.unsupported),
-            "held_blocks": len(self._held),
-            "held_blocks_wanted": self._wanted_held(),
-            "free_blocks": self._scheduler.kv_cache_manager.block_pool.get_num_free_blocks(),
-            "degraded": self._stopped,
-            "settled": not self._stopped
-            and running <= self._limits.running_request_cap
-            and len(self._held) == self._wanted_held(),
-            "failure": self._failure,
             "changes": list(self._changes),
         }
-        if last_steps:
-            state["steps"] = self._steps.rows(min(last_steps, MOST_STEPS))
-        return state
 
     def before_step(self) -> None:
         """Put the limits in force. Never raises: after a failure of ours the engine runs on with its boot limits."""
