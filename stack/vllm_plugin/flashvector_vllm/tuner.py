@@ -57,7 +57,7 @@ class Tuner:
             return {"ok": False, "errors": errors, "adjusted": {}, **self.state()}
         asked = replace(self._bounds.boot if change.reset else self._limits, **change.values)
         self._limits = self._bounds.fitted(asked)
-        self._preempt_asked = change.preempt_excess
+        self._preempt_asked = change.preempt_excess or self._preempt_asked
         self._stopped = False
         self._guarded("between steps", self._put_in_force)
         adjusted = self._adjusted(asked)

@@ -70,6 +70,15 @@ def test_preempting_then_raising_before_the_next_step_preempts_nobody(engine):
     one.run_dry()
 
 
+def test_another_change_before_the_next_step_does_not_forget_the_preemption(engine):
+    one = loaded(engine)
+    one.set(running_request_cap=4, preempt_excess=True)
+    one.set(tokens_per_step=100)
+    one.step()
+    assert one.running == 4
+    one.run_dry()
+
+
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_with_priorities_the_least_urgent_are_preempted(model, asynchronous):
     one = Engine(Setup(policy="priority"), model, asynchronous, int(asynchronous))
