@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse
 
 from flashvector_vllm import queue_limit
 from flashvector_vllm.access import Access
-from flashvector_vllm.change import BadFieldsError, parse_change
+from flashvector_vllm.change import LARGEST, BadFieldsError, parse_change
 from flashvector_vllm.plugin import GET_STATE, NOT_TUNABLE, SET_LIMITS
 from flashvector_vllm.tuner import MOST_STEPS
 from flashvector_vllm.worker import MEMORY, RELEASE
@@ -63,7 +63,7 @@ def handler_of(request: Request) -> Handler:
 
 async def get_limits(request: Request) -> dict[str, Any]:
     """The state without steps."""
-    return await _tuned(request, GET_STATE, 0)
+    return await _tuned(request, GET_STATE)
 
 
 async def set_limits(request: Request) -> dict[str, Any]:
@@ -80,11 +80,9 @@ async def set_limits(request: Request) -> dict[str, Any]:
 
 
 async def get_steps(request: Request) -> dict[str, Any]:
-    """The state with the last steps, `?last=N` of them."""
-    last = request.query_params.get("last", "100")
-    if not (last.isascii() and last.isdecimal() and len(last) < 9 and 1 <= int(last) <= MOST_STEPS):
-        raise RefusedError(400, {"last": f"expected a whole number from 1 to {MOST_STEPS}, found {last[:60]!r}"})
-    return await _tuned(request, GET_STATE, int(last))
+    """The state with `?last=N` steps: the newest, or the first ones after `?since=STEP`."""
+    last = _number(request, "last", 1, MOST_STEPS, default=100)
+    return await _tuned(request, GET_STATE, last, _number(request, "since", 0, LARGEST, default=-1))
 
 
 async def get_queue_limit(request: Request) -> dict[str, Any]:
@@ -141,6 +139,15 @@ def _queue_limit(action: Callable[[], int | None]) -> int | None:
         raise RefusedError(400, error.errors) from error
 
 
+def _number(request: Request, name: str, low: int, high: int, default: int) -> int:
+    text = request.query_params.get(name)
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdecimal() and len(text) < 12 and low <= int(text) <= high):
+        raise RefusedError(400, {name: f"expected a whole number from {low} to {high}, found {text[:60]!r}"})
+    return int(text)
+
+
 def _client(request: Request) -> Any:
     client = getattr(request.app.state, "engine_client", None)
     if client is None:
@@ -148,8 +155,8 @@ def _client(request: Request) -> Any:
     return client
 
 
-async def _tuned(request: Request, method: str, argument: Any) -> dict[str, Any]:
-    answer = await _answered(_client(request).engine_core.call_utility_async(method, argument))
+async def _tuned(request: Request, method: str, *arguments: Any) -> dict[str, Any]:
+    answer = await _answered(_client(request).engine_core.call_utility_async(method, *arguments))
     if NOT_TUNABLE in answer:
         raise RefusedError(501, {"engine": answer[NOT_TUNABLE]})
     return dict(answer)

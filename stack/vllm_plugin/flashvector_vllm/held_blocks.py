@@ -16,7 +16,7 @@ class HeldBlocks:
     def __init__(self, pool: Any) -> None:
         self._pool = pool
         self._blocks: list[Any] = []
-        self.total = pool.num_gpu_blocks - 1
+        self.total: int = pool.num_gpu_blocks - 1
         """Blocks of the pool without the null block."""
         pool.get_usage = self.usage
 

@@ -37,7 +37,8 @@ def longest_request_blocks(scheduler: Any) -> int:
     from vllm.v1.core.kv_cache_utils import get_max_concurrency_for_kv_cache_config
 
     config = scheduler.kv_cache_config
-    return max(1, round(config.num_blocks / get_max_concurrency_for_kv_cache_config(scheduler.vllm_config, config)))
+    together = float(get_max_concurrency_for_kv_cache_config(scheduler.vllm_config, config))
+    return max(1, round(int(config.num_blocks) / together))
 
 
 def bounds_of(scheduler: Any) -> Bounds:

@@ -37,9 +37,9 @@ def _set_limits(engine: Any, document: Any) -> dict[str, Any]:
     return tuner.apply(document) if tuner else _other_scheduler(engine)
 
 
-def _get_state(engine: Any, last_steps: int = 0) -> dict[str, Any]:
+def _get_state(engine: Any, steps: int = 0, since: int = -1) -> dict[str, Any]:
     tuner = getattr(engine.scheduler, "tuner", None)
-    return tuner.state(last_steps) if tuner else _other_scheduler(engine)
+    return tuner.state(steps, since) if tuner else _other_scheduler(engine)
 
 
 def _other_scheduler(engine: Any) -> dict[str, Any]:

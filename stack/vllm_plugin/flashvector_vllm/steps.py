@@ -51,6 +51,13 @@ class StepRecord:
         """The newest steps, oldest first."""
         return list(islice(self._ring, max(0, len(self._ring) - count), None))
 
-    def rows(self, count: int) -> list[dict[str, Any]]:
-        """The newest steps as plain data."""
-        return [{**one._asdict(), "limits": asdict(one.limits)} for one in self.last(count)]
+    def after(self, step: int, count: int) -> list[Step]:
+        """The first steps after one, as far as they are still known."""
+        known_from = self._ring[0].step if self._ring else 1
+        start = max(0, step + 1 - known_from)
+        return list(islice(self._ring, start, start + count))
+
+
+def rows(steps: list[Step]) -> list[dict[str, Any]]:
+    """Steps as plain data."""
+    return [{**one._asdict(), "limits": asdict(one.limits)} for one in steps]

@@ -11,7 +11,7 @@ from flashvector_vllm.change import BadFieldsError, Change, parse_change
 from flashvector_vllm.held_blocks import HeldBlocks
 from flashvector_vllm.levers import Levers, bounds_of, preempt_above
 from flashvector_vllm.limits import LIMIT_NAMES, Limits
-from flashvector_vllm.steps import Step, StepRecord
+from flashvector_vllm.steps import Step, StepRecord, rows
 
 CHANGES_KEPT = 20
 MOST_STEPS = 1000
@@ -65,15 +65,17 @@ class Tuner:
         errors = {"engine": self._failure["what"]} if self._stopped and self._failure else {}
         return {"ok": not errors, "errors": errors, "adjusted": adjusted, **self.state()}
 
-    def state(self, last_steps: int = 0) -> dict[str, Any]:
+    def state(self, steps: int = 0, since: int = -1) -> dict[str, Any]:
         """Everything that can be read, as plain data.
 
         Args:
-            last_steps: steps of the record to add, at most MOST_STEPS.
+            steps: how many steps of the record to add, at most MOST_STEPS.
+            since: add the first ones after this step; negative: the newest ones.
         """
         state = {"vllm_version": self._version, "step": self._step, **self._engine_state(), **self._limit_state()}
-        if last_steps:
-            state["steps"] = self._steps.rows(min(last_steps, MOST_STEPS))
+        if steps:
+            count = min(steps, MOST_STEPS)
+            state["steps"] = rows(self._steps.last(count) if since < 0 else self._steps.after(since, count))
         return state
 
     def _engine_state(self) -> dict[str, Any]:

@@ -21,6 +21,9 @@ def test_steps_are_read(app):
     scheduler.schedule()
     assert [row["step"] for row in local(app).get("/flashvector/steps?last=1").json()["steps"]] == [2]
     assert len(local(app).get("/flashvector/steps").json()["steps"]) == 2
+    assert [row["step"] for row in local(app).get("/flashvector/steps?since=0&last=1").json()["steps"]] == [1]
+    answer = local(app).get("/flashvector/steps?since=-1")
+    assert answer.status_code == 400 and "expected a whole number from 0" in answer.json()["errors"]["since"]
 
 
 @pytest.mark.parametrize("last", ["0", "1001", "x", "-1", "1.5", "", "²", "9" * 50])
@@ -104,6 +107,23 @@ def test_another_scheduler_an_absent_or_a_dead_engine_are_told_apart(app):
     assert answer.status_code == 503 and answer.json()["errors"] == {"engine": "RuntimeError: EngineCore died"}
     del app.state.engine_client
     assert local(app).get("/flashvector/limits").status_code == 503
+
+
+def test_a_late_answer_is_still_taken_from_vllm(monkeypatch):
+    monkeypatch.setattr(doors, "ANSWER_WITHIN_S", 0.01)
+    ended = []
+
+    async def slow():
+        await asyncio.sleep(0.05)
+        ended.append(True)
+
+    async def ask():
+        with pytest.raises(doors.RefusedError):
+            await doors._answered(slow())
+        await asyncio.sleep(0.2)
+
+    asyncio.run(ask())
+    assert ended
 
 
 def test_an_engine_that_does_not_answer(app, monkeypatch):

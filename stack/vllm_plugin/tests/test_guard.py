@@ -1,7 +1,7 @@
 """A failure of the plugin's own parts must not reach vLLM's loop."""
 
 import pytest
-from flashvector_vllm.steps import StepRecord
+from flashvector_vllm.steps import CAPACITY, Step, StepRecord
 
 
 def broken(*_, **__):
@@ -105,9 +105,21 @@ def test_the_record_keeps_the_last_steps_and_the_limits_in_force(engine):
     one.steps(3)
     one.set(tokens_per_step=100)
     one.steps(2)
-    rows = one.tuner.state(last_steps=3)["steps"]
+    rows = one.tuner.state(steps=3)["steps"]
     assert [row["step"] for row in rows] == [3, 4, 5]
     assert [row["limits"]["tokens_per_step"] for row in rows] == [256, 100, 100]
     assert rows[0]["running"] == 1 and rows[0]["tokens"] == 1
     assert "steps" not in one.tuner.state()
+    assert [row["step"] for row in one.tuner.state(steps=2, since=1)["steps"]] == [2, 3]
+    assert [row["step"] for row in one.tuner.state(steps=9, since=4)["steps"]] == [5]
+    assert one.tuner.state(steps=9, since=5)["steps"] == []
     one.run_dry()
+
+
+def test_the_record_forgets_the_oldest_steps():
+    record = StepRecord()
+    for number in range(1, CAPACITY + 101):
+        record.add(Step(number, 0.0, 1, 0, 1, 0, 0, 0.0, None))
+    assert record.last(CAPACITY + 5)[0].step == 101
+    assert [step.step for step in record.after(7, 2)] == [101, 102]
+    assert [step.step for step in record.after(CAPACITY + 98, 9)] == [CAPACITY + 99, CAPACITY + 100]
