@@ -10,7 +10,6 @@ from harness.forecast.belief import Belief
 from harness.forecast.figures import Figures, figures_of
 from harness.forecast.staging import Stage, place_of, staged
 from stack.catalogue import setting_named
-from stack.reading import Gauge
 from stack.setting import Scope, Value
 from stack.simulator.simulation import Simulation
 from stack.snapshot import FLEET
@@ -64,7 +63,7 @@ class Rehearsal:
         usage = []
         for look in range(1, KV_LOOKS + 1):
             simulation.advance(begin_s + look * self._horizon_s / KV_LOOKS)
-            usage.append(_kv_usage(simulation))
+            usage.append(simulation.kv_usage_ratio())
         simulation.advance(end_s + DRAIN_S)
         outcomes = simulation.outcomes()
         if self._belief.held_back:
@@ -103,7 +102,3 @@ def _targets(change: Change, belief: Belief) -> tuple[str, ...]:
     if change.target == FLEET and setting_named(change.setting).scope is Scope.REPLICA:
         return belief.names
     return (change.target,)
-
-
-def _kv_usage(simulation: Simulation) -> float:
-    return max((reading.gauges.get(Gauge.KV_USAGE_RATIO, 0.0) for reading in simulation.readings()), default=0.0)

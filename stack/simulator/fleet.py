@@ -1,6 +1,7 @@
 """The fleet to simulate: how many replicas of which engine on which hardware."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from stack.errors import InputError
 from stack.simulator.engine.layout import Tables
@@ -56,7 +57,12 @@ class FleetSpec:
                     f"not {self.kv_blocks}"
                 )
 
-    @property
+    @cached_property
+    def repository(self) -> str:
+        """Name of the model on the public model hub."""
+        return model_named(self.model).repository
+
+    @cached_property
     def overhead(self) -> HostOverhead:
         """Host time per step and request, and the kernels' scale."""
         if self.host is not None:
@@ -64,17 +70,17 @@ class FleetSpec:
         family = kernel_family(model_named(self.model), self.precision)
         return PROFILES[self.profile].host(family, self.gpu)
 
-    @property
+    @cached_property
     def step_times(self) -> Tables:
         """Step times of the model on these GPUs with the kernels of the engine generation."""
         return scaled(tables_for(self.model, self.gpu, self.tensor_parallel, self.precision), self.overhead)
 
-    @property
+    @cached_property
     def blocks_per_replica(self) -> int:
         """KV blocks of one replica under the default execution profile."""
         return self.kv_blocks or kv_blocks(self.model, self.gpu, self.tensor_parallel, self.precision)
 
-    @property
+    @cached_property
     def replica_names(self) -> tuple[str, ...]:
         """Targets of replica settings."""
         return tuple(f"replica-{index}" for index in range(self.replicas))

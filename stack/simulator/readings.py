@@ -10,7 +10,7 @@ from stack.reading import GATEWAY, Counter, Distribution, Gauge, Histogram, Read
 from stack.simulator.engine import layout
 from stack.simulator.engine.layout import World
 from stack.simulator.fleet import FleetSpec
-from stack.simulator.hardware.gpu import BLOCK_TOKENS, GPUS, MEMORY_UTILIZATION_RATIO, model_named
+from stack.simulator.hardware.gpu import BLOCK_TOKENS, GPUS, MEMORY_UTILIZATION_RATIO
 from stack.simulator.world import BUCKETS
 
 MOST_PREFIXES = 5
@@ -39,7 +39,6 @@ _ROWS = {distribution: row for row, distribution in enumerate(BUCKETS)}
 def engine_reading(world: World, fleet: FleetSpec, r: int, time_s: float, fragmentation: float) -> Reading:
     """What one engine says of itself."""
     replica = world.replica[r]
-    usable = max(1, int(replica[layout.USABLE_BLOCKS]))
     memory_bytes = GPUS[fleet.gpu].memory_bytes * fleet.tensor_parallel
     return Reading(
         replica=fleet.replica_names[r],
@@ -47,7 +46,7 @@ def engine_reading(world: World, fleet: FleetSpec, r: int, time_s: float, fragme
         gauges={
             Gauge.RUNNING: float(replica[layout.N_RUNNING]),
             Gauge.WAITING: float(replica[layout.N_WAITING]),
-            Gauge.KV_USAGE_RATIO: min(1.0, 1.0 - float(replica[layout.FREE_BLOCKS]) / usable),
+            Gauge.KV_USAGE_RATIO: kv_usage_ratio(world, r),
             Gauge.DEVICE_TOTAL_BYTES: memory_bytes,
             Gauge.DEVICE_FREE_BYTES: memory_bytes * (1 - MEMORY_UTILIZATION_RATIO) * (1 - fragmentation),
             Gauge.FRAGMENTATION_RATIO: fragmentation,
@@ -55,7 +54,7 @@ def engine_reading(world: World, fleet: FleetSpec, r: int, time_s: float, fragme
         counters={counter: float(world.counter[r, column]) for counter, column in _COUNTERS.items()},
         histograms={distribution: _histogram(world, r, distribution) for distribution in BUCKETS},
         configuration={
-            "model_name": model_named(fleet.model).repository,
+            "model_name": fleet.repository,
             "num_gpu_blocks": float(replica[layout.TOTAL_BLOCKS]),
             "block_size": float(BLOCK_TOKENS),
             "enable_prefix_caching": "True",
@@ -67,6 +66,12 @@ def engine_reading(world: World, fleet: FleetSpec, r: int, time_s: float, fragme
         },
         prefixes=_prefixes(world, r),
     )
+
+
+def kv_usage_ratio(world: World, r: int) -> float:
+    """Share of a replica's usable KV blocks that requests hold."""
+    usable = max(1, int(world.replica[r, layout.USABLE_BLOCKS]))
+    return min(1.0, 1.0 - float(world.replica[r, layout.FREE_BLOCKS]) / usable)
 
 
 def server_reading(world: World, fleet: FleetSpec, r: int, time_s: float) -> Reading:

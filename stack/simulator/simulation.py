@@ -21,6 +21,7 @@ from stack.simulator.readings import (
     USUAL_FRAGMENTATION_RATIO,
     engine_reading,
     gateway_reading,
+    kv_usage_ratio,
     server_reading,
     spoiled,
 )
@@ -139,6 +140,10 @@ class Simulation:
         inside = (outcomes.arrival_s >= from_s) & (outcomes.arrival_s < to_s)
         good = outcomes.good(limits or CommonLimits(), self.fleet.batch_limit_s)
         return float(good[inside].mean()) if inside.any() else float("nan")
+
+    def kv_usage_ratio(self) -> float:
+        """Share of the usable KV blocks that requests hold at this moment, on the replica where it is largest."""
+        return max(kv_usage_ratio(self._world, r) for r in range(self.fleet.replicas))
 
     def busy_ratio(self) -> float:
         """Mean share of the time in which replicas were executing steps."""
