@@ -13,6 +13,8 @@ STRESS_WEIGHT = 0.25
 tunes for calm; a quarter was found to lose nothing under tight limits."""
 HARMLESS_SHARE = 0.005
 HARMLESS_LATENCY = 0.05
+CLASS_SETTINGS = ("batch_in_flight_cap", "priority_policy")
+"""Settings that treat classes of requests apart, which no forecast can tell from metrics."""
 SURE = 0.5
 """Severity and confidence from which a finding alone justifies a repair that is not predicted to do harm."""
 
@@ -61,6 +63,8 @@ def enough(action: Action, finding: Finding, pace: Pace) -> tuple[bool, str]:
     """Whether `action` is worth making for `finding`, and why or why not in a few words."""
     sure = finding.severity >= SURE and finding.confidence >= SURE
     forecast, repair = action.forecast, sure and action.layer is action.declaration.layer
+    if forecast is not None and forecast.inert and action.setting not in CLASS_SETTINGS:
+        return False, "predicted to make no difference at all"
     if forecast is None or forecast.trust is Trust.DOUBTED:
         why = f" ({forecast.note})" if forecast is not None and forecast.note else ""
         return repair, f"no forecast to trust{why}" + (", the finding is sure" if repair else "")

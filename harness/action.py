@@ -69,6 +69,13 @@ class Forecast:
     note: str = ""
     stressed: Mapping[str, Predicted] = field(default_factory=dict)
 
+    @property
+    def inert(self) -> bool:
+        """Whether the change made no difference at all in any rehearsed future, like a limit nobody reaches."""
+        rehearsed = (*self.effects.values(), *self.stressed.values())
+        moved = any(one.before != one.after or one.move_low or one.move_high for one in rehearsed)
+        return bool(rehearsed) and not moved
+
 
 @dataclass(frozen=True, kw_only=True)
 class Action:

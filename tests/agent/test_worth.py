@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from agent.trend import draining, needless
@@ -41,6 +43,14 @@ def finding(severity=0.4, confidence=0.9):
         confidence=confidence,
         tunable=True,
     )
+
+
+def test_a_change_that_makes_no_difference_is_no_repair():
+    sure = finding(severity=0.9)
+    for trust in Trust:
+        assert not enough(action(forecast=forecast(trust=trust)), sure, PACE)[0]
+        unseen = action("batch_in_flight_cap", forecast=forecast(trust=trust))
+        assert enough(replace(unseen, layer=unseen.declaration.layer), sure, PACE)[0]
 
 
 @pytest.mark.parametrize(
