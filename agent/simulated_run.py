@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from harness.objective import Slo
 from stack.errors import InputError
+from stack.simulator.capacity import capacity_per_s, scaled, scaled_to_load
 from stack.simulator.faults.fault import parse_fault
 from stack.simulator.fleet import FleetSpec
-from stack.simulator.load.capacity import capacity_per_s, scaled, scaled_to_load
 from stack.simulator.load.files import read_traffic
 from stack.simulator.load.generated import ramp, spike, steady
 from stack.simulator.load.traffic import Traffic

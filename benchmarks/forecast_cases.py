@@ -7,11 +7,11 @@ import numpy as np
 from forecast_changes import random_settings
 
 from harness.objective import Slo
+from stack.simulator.capacity import capacity_per_s
 from stack.simulator.engine.layout import Tables
 from stack.simulator.faults.fault import FAULTS, Fault, Nature
 from stack.simulator.fleet import FleetSpec
 from stack.simulator.hardware.overhead import HostOverhead
-from stack.simulator.load.capacity import capacity_per_s
 from stack.simulator.load.files import read_traffic
 from stack.simulator.load.generated import poisson, with_shared_prefixes
 from stack.simulator.load.traffic import Traffic, merged, plain

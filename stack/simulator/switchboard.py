@@ -9,8 +9,8 @@ from stack.setting import Scope, Setting, SettingClass, Value
 from stack.simulator.engine import layout
 from stack.simulator.engine.kernels import Kernels
 from stack.simulator.engine.layout import World
+from stack.simulator.execution_profile import effect_of
 from stack.simulator.fleet import FleetSpec
-from stack.simulator.hardware.execution_profile import effect_of
 from stack.snapshot import FLEET
 
 REPLICA_COLUMN = {

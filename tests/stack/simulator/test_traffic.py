@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from stack.errors import InputError
+from stack.simulator.capacity import GOOD_SHARE, PRECISION_RATIO, capacity_per_s, scaled, scaled_to_load
 from stack.simulator.fleet import FleetSpec
-from stack.simulator.load.capacity import GOOD_SHARE, PRECISION_RATIO, capacity_per_s, scaled, scaled_to_load
 from stack.simulator.load.generated import ramp, spike, steady, with_shared_prefixes
 from stack.simulator.load.traffic import Traffic, merged, plain
 from stack.simulator.simulation import Simulation
