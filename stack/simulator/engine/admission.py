@@ -81,12 +81,7 @@ def admit_waiting(world: World, r: int, t: float, budget: int, limit: int) -> No
             reject(world, r, q, t)
             continue
         pop(world, r, lane)
-        give_up_pure(world, r)
         admit(world, r, q, t, hits, kept, tokens)
-        world.granted[r, replica[r, N_RUNNING]] = tokens
-        world.running[r, replica[r, N_RUNNING]] = q
-        replica[r, N_RUNNING] += 1
-        request[q, STATUS] = RUNNING
         budget -= tokens
 
 
@@ -135,8 +130,14 @@ def fits_alone(world: World, r: int, q: int) -> bool:
 
 
 def admit(world: World, r: int, q: int, t: float, hits: int, kept: int, tokens: int) -> None:
-    """Take over what is cached and allocate what this step's tokens need."""
+    """The request runs from this step on: it takes over what is cached and gets blocks for this step's tokens."""
     request, counter = world.request, world.counter
+    give_up_pure(world, r)
+    n = world.replica[r, N_RUNNING]
+    world.running[r, n] = q
+    world.granted[r, n] = tokens
+    world.replica[r, N_RUNNING] = n + 1
+    request[q, STATUS] = RUNNING
     share(world, r, q, hits)
     take_kept(world, r, q, kept)
     cached = (hits * chunk_blocks(world) + kept) * BLOCK
