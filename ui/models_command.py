@@ -23,8 +23,8 @@ def models_command(
 
 def summaries(name: str) -> Iterator[str]:
     """The model in a line, then a line per table."""
+    file, _ = model_file(name), model_named(name)
     yield _line(name)
-    file = model_file(name)
     for key, table in file["tables"].items():
         gpu, tensor_parallel, precision = table_facts(key)
         blocks = kv_blocks(name, gpu, tensor_parallel, precision)

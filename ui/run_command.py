@@ -29,7 +29,7 @@ def run(
     rate_scale: Annotated[float | None, typer.Option(help="Or: multiply the traffic's own request rate.")] = None,
     fault: Annotated[list[str] | None, typer.Option(help="NAME@SECONDS; may be given several times.")] = None,
     model: Annotated[str, typer.Option(help="Model of the simulated fleet; see simulate models.")] = "llama-3.1-8b",
-    gpu: Annotated[str, typer.Option(help="GPU of the simulated fleet.")] = "h100",
+    gpu: Annotated[str, typer.Option(help="GPU of the simulated fleet: h100 or h200.")] = "h100",
     tp: Annotated[int, typer.Option(min=1, max=8, help="GPUs per replica (tensor parallel).")] = 1,
     precision: Annotated[str | None, typer.Option(help="bf16, fp8 ...; default: as the model is published.")] = None,
     kv_blocks: Annotated[int | None, typer.Option(help="KV blocks per replica; default: what fits the GPU.")] = None,

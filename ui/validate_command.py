@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from stack.errors import InputError
 from stack.simulator.validation.document import document
 from stack.simulator.validation.validate import validate
 from ui.json_file import check_writable, write_json
@@ -27,6 +28,8 @@ def validate_rows(
 ) -> None:
     """Simulate each measured row, compare, and say which were left out and why."""
     if json_out is not None:
+        if json_out.resolve() in {path.resolve() for path in (csv, fit) if path is not None}:
+            raise InputError(f"--json {json_out}: is one of the measured files, which would be lost")
         check_writable(json_out)
     waiting = Console(stderr=True)
     with waiting.status("Starting") as status:

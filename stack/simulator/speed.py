@@ -45,14 +45,16 @@ def standard_load(rate_per_s: float, duration_s: float) -> Traffic:
 
 def speed(rate_per_s: float, replicas: int, duration_s: float, *, compiled: bool, macro_steps: bool = True) -> float:
     """Simulated seconds per CPU second, the best of three runs; compilation and building the world do not count."""
-    traffic, best_s = standard_load(rate_per_s, duration_s), np.inf
-    for _ in range(3):
-        simulation = Simulation(FleetSpec(replicas=replicas), traffic, compiled=compiled, macro_steps=macro_steps)
+    traffic, fleet = standard_load(rate_per_s, duration_s), FleetSpec(replicas=replicas)
+
+    def run_s() -> float:
+        simulation = Simulation(fleet, traffic, compiled=compiled, macro_steps=macro_steps)
         begin_s = time.process_time()
         simulation.advance(duration_s)
         simulation.readings()
-        best_s = min(best_s, time.process_time() - begin_s)
-    return float(duration_s / best_s)
+        return time.process_time() - begin_s
+
+    return duration_s / min(run_s() for _ in range(3))
 
 
 def measured() -> dict[str, object]:

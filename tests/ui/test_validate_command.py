@@ -77,3 +77,11 @@ def test_bad_input_is_one_clear_line(tmp_path: Path):
     nowhere = validated(str(written(tmp_path / "rows.csv")), "--json", str(tmp_path / "nowhere" / "out.json"))
     with pytest.raises(InputError, match="nowhere"):
         raise nowhere.exception or AssertionError("expected an error")
+
+
+def test_measured_rows_are_never_written_over(tmp_path: Path):
+    path = written(tmp_path / "rows.csv")
+    before = path.read_text()
+    with pytest.raises(InputError, match="one of the measured files"):
+        raise validated(str(path), "--json", str(path)).exception or AssertionError("expected an error")
+    assert path.read_text() == before

@@ -66,7 +66,7 @@ def admit_waiting(world: World, r: int, t: float, budget: int, limit: int) -> No
             abort(world, r, q, t)
             continue
         hits = cached_chunks(world, r, q)
-        kept = kept_blocks(world, q, r, hits)
+        kept = kept_blocks(world, r, q, hits)
         cached = (hits * chunk_blocks(world) + kept) * BLOCK
         tokens = request[q, KNOWN] - cached
         if 0 < limit < tokens:

@@ -1,7 +1,7 @@
 """Where each number of the simulation's state lives: column names of its tables, and the tables together.
 
 Tables, not objects, because numba compiles array access to single instructions and a copy of the whole state is a
-copy of a dozen arrays. Times are seconds of virtual time, lengths are tokens, memory is KV blocks.
+copy of two dozen arrays. Times are seconds of virtual time, lengths are tokens, memory is KV blocks.
 """
 
 from typing import Any, NamedTuple

@@ -55,9 +55,14 @@ def chunk_blocks(world: World) -> int:
     return int(world.constant[CHUNK_TOKENS]) // BLOCK
 
 
+def caching(world: World) -> bool:
+    """Whether chunks are kept and found at all."""
+    return bool(world.constant[PREFIX_CACHING] > 0 and world.constant[REUSE_LOST] == 0)
+
+
 def reusable(world: World, q: int) -> int:
     """Chunks that may be found in the cache at all; at least the last known token is computed."""
-    if world.constant[REUSE_LOST] > 0 or world.constant[PREFIX_CACHING] == 0:
+    if not caching(world):
         return 0
     most = (world.request[q, KNOWN] - 1) // int(world.constant[CHUNK_TOKENS])
     return int(min(world.request[q, CHAIN_LENGTH], most))
@@ -100,14 +105,13 @@ def unused_blocks(world: World, r: int, q: int, chunks: int) -> int:
     return int(blocks)
 
 
-def kept_blocks(world: World, q: int, r: int, chunks: int) -> int:
+def kept_blocks(world: World, r: int, q: int, chunks: int) -> int:
     """Free blocks that a preempted request can find again behind its first `chunks` chunks."""
     request = world.request
     n = request[q, KEPT_NODE]
     if n < 0 or request[q, KEPT_CHUNKS] != chunks:
         return 0
-    before = chunks * chunk_blocks(world)
-    whole = min(request[q, KEPT_TOKENS] // BLOCK, (request[q, KNOWN] - 1) // BLOCK) - before
+    whole = request[q, KEPT_TOKENS] // BLOCK - chunks * chunk_blocks(world)
     return int(max(0, min(world.node[r, n, BLOCKS], whole)))
 
 
@@ -158,9 +162,7 @@ def grow(world: World, r: int, q: int, tokens: int) -> None:
 def publish(world: World, r: int, q: int, tokens: int) -> None:
     """Chunks within its first `tokens` tokens become cached ones."""
     request, size = world.request, int(world.constant[CHUNK_TOKENS])
-    most = min(request[q, CHAIN_LENGTH], tokens // size)
-    if world.constant[REUSE_LOST] > 0 or world.constant[PREFIX_CACHING] == 0:
-        most = 0
+    most = min(request[q, CHAIN_LENGTH], tokens // size) if caching(world) else 0
     while request[q, SHARED_CHUNKS] < most:
         j = request[q, SHARED_CHUNKS]
         chunk = world.chain[request[q, CHAIN_AT] + j]

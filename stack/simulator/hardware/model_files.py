@@ -71,7 +71,7 @@ def table_facts(key: str) -> tuple[str, int, str]:
 def _parsed(path: Path, _modified_ns: int) -> ModelFile:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: cannot be read: {error}") from error
     missing = [
         name for name, kind in _FIELDS.items() if not isinstance(content, dict) or type(content.get(name)) is not kind

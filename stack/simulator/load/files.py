@@ -148,7 +148,7 @@ def _tokens(value: object, name: str, where: str) -> int:
 def _record(text: str, where: str) -> dict[str, Any]:
     try:
         record = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{where}: not JSON ({error})") from error
     if not isinstance(record, dict):
         raise InputError(f"{where}: expected a JSON object, found {_shown(record)}")

@@ -64,7 +64,7 @@ def _object(path: Path) -> dict[str, Any]:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    except json.JSONDecodeError as error:
+    except (json.JSONDecodeError, RecursionError) as error:
         raise InputError(f"{path}: not valid JSON: {error}") from error
     if not isinstance(found, dict):
         raise InputError(f"{path}: expected a JSON object, found {type(found).__name__}")

@@ -2,6 +2,7 @@
 
 import csv
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +40,11 @@ NUMBERS = {
     "e2e_p50_ms": "e2e_p50_ms",
 }
 """Columns that hold a positive number or nothing, and their attribute."""
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+WHOLE = ("concurrency", "max_num_seqs", "max_num_batched_tokens")
+MOST_MS = 1e8
+"""More than a day; nothing that was measured takes so long."""
+BOUNDS = {"isl": (1.0, math.inf), "osl": (1.0, math.inf)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,10 +148,14 @@ def _number(cells: Mapping[str, str], name: str, place: str) -> float | None:
     text = cells[name].strip()
     if not text:
         return None
-    try:
-        value = float(text)
-    except ValueError:
-        raise InputError(f"{place}: {name} must be a number, not {text!r}") from None
+    if not NUMBER.fullmatch(text):
+        raise InputError(f"{place}: {name} must be a number, not {text!r}")
+    value = float(text)
     if not math.isfinite(value) or value <= 0:
         raise InputError(f"{place}: {name} must be a positive number, not {text!r}")
+    if name in WHOLE and value != int(value):
+        raise InputError(f"{place}: {name} must be a whole number, not {text!r}")
+    low, high = BOUNDS.get(name, (0.0, MOST_MS if name.endswith("_ms") else math.inf))
+    if not low <= value <= high:
+        raise InputError(f"{place}: {name} must lie in {low:g} to {high:g}, not {text!r}")
     return value

@@ -60,6 +60,8 @@ def validate(path: Path, fit: Path | None = None, progress: Progress = lambda te
     if not selected.cases:
         raise InputError(f"{path}: none of {len(rows)} rows can be compared; the first: {selected.left_out[0].reason}")
     to_fit, to_test = (other.cases, selected.cases) if other else halves(selected.cases)
+    if not to_test:
+        raise InputError(f"{path}: one usable row cannot be fitted on and tested as well; give another file to fit on")
     progress(f"fitting on {len(to_fit)} rows")
     profiles = fitted_profiles(to_fit)
     progress(f"simulating {len(to_test)} rows")

@@ -154,6 +154,7 @@ def test_what_cannot_be_added_is_one_line_and_leaves_nothing(
     [
         (None, "No such file"),
         ("{", "not valid JSON"),
+        ("[" * 100_000, "not valid JSON"),
         ("[1]", "expected a JSON object, found list"),
         ("{}", "architectures"),
     ],
