@@ -67,6 +67,13 @@ _PROBLEMS = re.compile(
     r"state|status|ok|throughput|cache|kv|preempt\w*|high)\b"
 )
 _TARGET_LIKE = re.compile(r"(?:\bon|\bof|\bfor)\s+(?!the\b|fleet\b|all\b|every\b)([a-z][\w.:/]*(?:[ _]\d+)?)")
+ENGINE_NAMES = {
+    "max_num_seqs": "running_request_cap",
+    "max_num_batched_tokens": "tokens_per_step",
+    "long_prefill_token_threshold": "long_prefill_threshold_tokens",
+    "maxconn": "replica_concurrency_cap",
+}
+"""What vLLM and HAProxy call settings, and our names for them."""
 TOLD = " * "
 """Stands where a word was that has been understood."""
 _NEGATED = re.compile(r"\b(do not|don't|dont|never|not)\b")
@@ -76,6 +83,8 @@ _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.]*\w)")
 def understand(text: str, replicas: Iterable[str]) -> Question:
     """The meaning of `text`; `replicas` are the names that may be targets."""
     words = " ".join(re.sub(r"[_\-]+", "_", text.lower()).split())
+    for theirs, ours in ENGINE_NAMES.items():
+        words = re.sub(rf"\b_?{theirs}\b", ours, words)
     setting, rest = _setting(words)
     if setting is not None:
         return _about_setting(setting, rest, words, tuple(replicas))

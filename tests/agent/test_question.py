@@ -30,6 +30,8 @@ def test_kinds(text, kind):
     [
         ("what would running_request_cap 64 on replica-12 do?", "running_request_cap", "replica-12", 64.0, False),
         ("What if tokens per step were 1024?", "tokens_per_step", FLEET, 1024.0, False),
+        ("what if max_num_seqs of replica-1 were 8?", "running_request_cap", "replica-1", 8.0, False),
+        ("set --max-num-batched-tokens to 2048", "tokens_per_step", FLEET, 2048.0, True),
         ("set the routing weight of replica-1 to 50", "routing_weight", "replica-1", 50.0, True),
         (
             "switch routing policy to least outstanding tokens",
