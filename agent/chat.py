@@ -7,13 +7,14 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
 import prompts
-from agent.account import fleet_text, forecast_text, missing_text, problems_text, slo_text, window_text
+from agent.account import fleet_text, missing_text, problems_text, slo_text, window_text
 from agent.chat_context import ChatContext
 from agent.chat_tools import REQUEST_CHANGE, chat_tools
 from agent.completion import ModelError
 from agent.dialogue import Dialogue
 from agent.events import AnswerText, Degraded, Event, SkillCalled, Speaker
 from agent.plain_chat import plain_answer, proposal_text
+from agent.prediction import predicted
 from agent.quoting import quoted, shown
 from agent.usage import Limits
 from harness.action import Action
@@ -80,7 +81,7 @@ def _propose(action: Action, context: ChatContext) -> Iterator[Event]:
     told = action.with_forecast(context.planning.forecast(action))
     proposed = context.propose(told)
     yield proposed
-    yield AnswerText(f"\n{forecast_text(told.forecast)}.\n{proposal_text(proposed)}")
+    yield AnswerText(f"\n{predicted(told.forecast)}\n{proposal_text(proposed)}")
 
 
 def chat_messages(text: str, context: ChatContext, past: Sequence[Exchange]) -> list[BaseMessage]:

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from agent.account import (
     action_text,
     considered_text,
-    forecast_text,
     missing_text,
     problems_text,
     value_text,
@@ -15,6 +14,7 @@ from agent.chat_context import ChatContext
 from agent.events import AnswerText, Event, Proposed
 from agent.hypothesis import requested
 from agent.planner import Considered
+from agent.prediction import predicted
 from agent.question import (
     AboutChanges,
     AboutMissing,
@@ -91,7 +91,7 @@ def _next(context: ChatContext) -> str:
     considered: list[Considered] = []
     best = next(iter(search(tunable[0], context.planning, considered)), None)
     if best is not None:
-        return f"Could be done: {action_text(best)}; {forecast_text(best.forecast)}"
+        return f"Could be done: {action_text(best)}. {predicted(best.forecast)}"
     return f"No change is worth making now:\n{considered_text(considered)}"
 
 
@@ -114,7 +114,7 @@ def _what_if(wish: WhatIf, context: ChatContext) -> Iterator[Event]:
         yield AnswerText(f"That cannot be tried: {error}. {_where(wish, context)}".rstrip())
         return
     action = action.with_forecast(context.planning.forecast(action))
-    effect = f"{action_text(action)}; {forecast_text(action.forecast)}."
+    effect = f"{action_text(action)}. {predicted(action.forecast)}"
     if wish.wanted:
         proposed = context.propose(action)
         yield proposed
