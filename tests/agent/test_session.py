@@ -192,7 +192,7 @@ def test_without_a_model_the_chat_answers_from_what_was_measured():
     assert "batching" in said(events) and "TTFT" in said(events)
     assert "running_request_cap" in said(talk.ask("what is the running request cap?"))
     what_if = said(talk.ask("what would routing_weight 90 on replica-1 do?"))
-    assert "forecast" in what_if and "Nothing was changed" in what_if
+    assert "Predicted for the next" in what_if and "Nothing was changed" in what_if
     assert talk.pending() == () or all(p.action.setting != "routing_weight" for p in talk.pending())
 
 
