@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.objective import Slo
+from stack.simulator.fleet import FleetSpec
 from stack.simulator.outcomes import Outcomes, Status
 
-BATCH_LIMIT_S = 240.0
 PENDING = (Status.AT_GATEWAY, Status.WAITING, Status.RUNNING)
 Figures = Mapping[str, float]
 QUANTILES = (("ttft_p99_s", "ttft_s", 0.99), ("e2e_p99_s", "e2e_s", 0.99), ("e2e_p50_s", "e2e_s", 0.5))
@@ -22,7 +22,7 @@ def figures_of(outcomes: Outcomes, slo: Slo, begin_s: float, end_s: float, now_s
     the same span, requests that arrived before it included.
     """
     judged = (outcomes.arrival_s >= begin_s) & (outcomes.arrival_s < end_s)
-    good = outcomes.good(slo, BATCH_LIMIT_S)[judged]
+    good = outcomes.good(slo, FleetSpec.batch_limit_s)[judged]
     ended_s = outcomes.arrival_s + outcomes.e2e_s
     figures = {
         "slo_share": float(good.mean()) if len(good) else 1.0,

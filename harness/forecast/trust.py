@@ -9,7 +9,6 @@ from harness.forecast.calibration import SCALE_BOUNDS
 UNSTEADY_SPREAD = 0.35
 """Standard deviation of the logarithm of the rate from which the load counts as not steady."""
 HIT_RATIO_TOLERANCE = 0.15
-CLASS_POLICIES = ("class", "class_short_first")
 
 
 def doubts_of(belief: Belief, action: Action) -> Iterator[str]:
