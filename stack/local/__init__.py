@@ -1,0 +1,1 @@
+"""The local stack: real vLLM replicas behind HAProxy, with Prometheus for history."""

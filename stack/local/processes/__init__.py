@@ -1,0 +1,1 @@
+"""The stack's processes: started, known again, kept alive, restarted one at a time, ended by their own ids."""
