@@ -1,0 +1,1 @@
+"""HAProxy as the gateway: its files, its runtime socket, what it holds, and how that is changed."""
