@@ -1,11 +1,11 @@
 """Which signals a snapshot lacks, why, and what cannot be diagnosed for want of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TypeAlias
 
 from stack.measure import MIN_OBSERVATIONS, QUANTILES, Increase
-from stack.reading import Counter, Distribution, Gauge
+from stack.reading import Counter, Distribution, Gauge, Reading
 from stack.signal_costs import (
     BEYOND_BUCKETS,
     GROUPS,
@@ -60,6 +60,12 @@ def absent_signals(
     return (*found, *_absent_quantiles(fleet, whole))
 
 
+def unexported(readings: Iterable[Reading], *, gateway: bool) -> tuple[SignalGroup, ...]:
+    """Groups of the gateway's signals, or of an engine's, for which none of `readings` has a source."""
+    held = tuple(readings)
+    return tuple(group for group in GROUPS if group.gateway == gateway and not _has_source(group, held))
+
+
 def _absent_at(
     group: SignalGroup, replicas: Mapping[str, Facts], tracks: Mapping[str, Sequence[Track]]
 ) -> list[Missing]:
@@ -71,13 +77,13 @@ def _absent_at(
 
 
 def _reason(group: SignalGroup, tracks: Sequence[Track]) -> str:
+    newest = (reading for track in tracks for reading in track.readings[-1:])
+    return NO_OBSERVATION if _has_source(group, newest) else NOT_EXPORTED
+
+
+def _has_source(group: SignalGroup, readings: Iterable[Reading]) -> bool:
     source = _SOURCES.get(Signal(group.name))
-    held = any(
-        source in reading.counters or source in reading.histograms or source in reading.gauges
-        for track in tracks
-        for reading in track.readings[-1:]
-    )
-    return NO_OBSERVATION if held else NOT_EXPORTED
+    return any(source in one.counters or source in one.histograms or source in one.gauges for one in readings)
 
 
 def _absent_quantiles(fleet: Facts, whole: Increase) -> list[Missing]:

@@ -10,12 +10,6 @@ from stack.reading import GATEWAY, Counter, Gauge, Reading, View
 from stack.setting import Value
 
 _SUMMED = frozenset({Gauge.GATEWAY_QUEUE, Gauge.GATEWAY_SESSIONS})
-_READ = (
-    {wire for wires in names.SERVER_GAUGES.values() for wire in wires}
-    | {names.SERVER_STATUS, names.SERVER_ARRIVED, names.SERVER_RESPONSES}
-    | {names.BACKEND_QUEUE, names.BACKEND_SESSIONS, names.BACKEND_RESPONSES, names.GATEWAY_START}
-    | {names.FRONTEND_ARRIVED, *names.FRONTEND_REFUSED}
-)
 
 
 class GatewayScrape:
@@ -38,7 +32,7 @@ class GatewayScrape:
         Raises:
             InputError: the value is negative or infinite and the scrape is read strictly.
         """
-        if line.name not in _READ or math.isnan(line.value):
+        if line.name not in names.GATEWAY_NAMES or math.isnan(line.value):
             return
         problem = problem_with(line.value)
         if problem and self._strict:

@@ -81,6 +81,13 @@ GATEWAY_START = "haproxy_process_start_time_seconds"
 HOUSEKEEPING_PROXIES = ("stats", "metrics", "prometheus")
 """Proxies with such a word in their name serve the exporter, not users."""
 
+GATEWAY_NAMES = frozenset(
+    {wire for wires in SERVER_GAUGES.values() for wire in wires}
+    | {SERVER_STATUS, SERVER_ARRIVED, SERVER_RESPONSES, BACKEND_QUEUE, BACKEND_SESSIONS, BACKEND_RESPONSES}
+    | {GATEWAY_START, FRONTEND_ARRIVED, *FRONTEND_REFUSED}
+)
+"""All that is read of HAProxy's exporter."""
+
 RATIOS = frozenset({Gauge.KV_USAGE_RATIO, Gauge.LOGGED_PREFIX_HIT_RATIO, Gauge.FRAGMENTATION_RATIO})
 """Gauges that must lie between 0 and 1, whatever their wire name says of percent."""
 
@@ -91,3 +98,16 @@ def without_prefix(name: str) -> str | None:
         if name.startswith(prefix):
             return name[len(prefix) :]
     return None
+
+
+def _engine_names() -> frozenset[str]:
+    histograms = {name for group in ENGINE_HISTOGRAMS.values() for name in group}
+    bare = {name for group in (*ENGINE_GAUGES.values(), *ENGINE_COUNTERS.values()) for name in group}
+    bare |= {f"{name}_{part}" for name in histograms for part in ("bucket", "sum", "count")}
+    bare |= {SWAPPED, FINISHED_REQUESTS, CONFIGURATION}
+    return frozenset(prefix + name for prefix in ENGINE_PREFIXES for name in bare)
+
+
+WIRE_NAMES = _engine_names() | GATEWAY_NAMES | {PROCESS_START} | {PROBE_PREFIX + name for name in PROBE_GAUGES.values()}
+"""Names of all samples that are read, as they stand on the wire. Times of creation are not among them: the process
+start says the same."""

@@ -13,12 +13,11 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from stack.catalogue import setting_named
 from stack.document import INCIDENT_FILE, document, first_problem
-from stack.engine_exposition import EngineScrape
 from stack.errors import InputError, UnknownSettingError
 from stack.exposition import render
-from stack.gateway_exposition import GatewayScrape
-from stack.metric_line import MetricLine, is_known, lines_in
+from stack.metric_line import MetricLine, lines_in
 from stack.reading import Reading
+from stack.samples import readings_of
 from stack.setting import Value
 
 SAMPLE_FILES = ("samples.jsonl", "samples.jsonl.gz")
@@ -124,16 +123,7 @@ def _readings(path: Path) -> Iterator[Reading]:
     if not scrapes:
         raise InputError(f"{path}: no sample")
     for (time_s, target), lines in scrapes.items():
-        yield from _scrape(lines, time_s, target, path)
-
-
-def _scrape(lines: Iterable[MetricLine], time_s: float, target: str, path: Path) -> Iterator[Reading]:
-    engine, gateway = EngineScrape(str(path), strict=False), GatewayScrape(str(path), strict=False)
-    for line in lines:
-        if is_known(line.name):
-            (gateway if line.name.startswith("haproxy_") else engine).add(line)
-    yield from engine.readings(time_s, target)
-    yield from gateway.readings(time_s)
+        yield from readings_of(lines, time_s, target, str(path))
 
 
 def _samples(path: Path) -> Iterator[tuple[int, Sample]]:

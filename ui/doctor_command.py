@@ -14,7 +14,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from agent.settings import Settings
 from harness.journal.store import open_store
 from harness.policy import Policy
+from stack.clock import WallClock
 from stack.errors import FlashVectorError
+from stack.local.reading.metric_contract import TargetContract, check
 from stack.simulator.engine.kernels import available
 from stack.source import snapshot_from
 
@@ -55,6 +57,9 @@ def _checks(settings: Settings) -> Iterator[Check]:
     yield _model(settings)
     for url in settings.metrics_urls:
         yield from _metrics(url)
+    if settings.stack is not None:
+        for part in check(settings.stack, WallClock()):
+            yield from _part(part)
 
 
 def _policy(settings: Settings) -> Check:
@@ -110,3 +115,12 @@ def _metrics(url: str) -> Iterator[Check]:
     yield Check(url, True, f"replicas: {', '.join(sorted(snapshot.replicas)) or 'none'}")
     for item in snapshot.missing:
         yield Check(f"{url} {item.signal}", True, f"absent on {item.target}: {item.reason}", item.costs)
+
+
+def _part(part: TargetContract) -> Iterator[Check]:
+    if part.found:
+        yield Check(part.target, True, part.found)
+    for problem in part.problems:
+        yield Check(part.target, False, problem)
+    for item in part.missing:
+        yield Check(f"{part.target} {item.signal}", True, f"absent: {item.reason}", item.costs)

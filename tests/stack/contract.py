@@ -19,11 +19,13 @@ def target_of(setting: Setting, replica: str) -> str:
 
 
 def another_value(setting: Setting, held: Value) -> Value:
-    """A valid value that differs from `held`."""
+    """A valid value that differs from `held`, and not by so much that an engine cannot take it."""
     if setting.choices:
         return next(choice for choice in setting.choices if choice != held)
-    low = setting.low if setting.low is not None else 0.0
-    return low if held != low else low + max(setting.step_min, 1.0 if setting.integral else 0.05)
+    half, low = float(held) / 2, setting.low if setting.low is not None else 0.0
+    if half > low:
+        return float(int(half)) if setting.integral else half
+    return float(held) + max(setting.step_min, 1.0 if setting.integral else 0.05)
 
 
 def check_a_write_is_set_to_value(control: StackControl, setting: Setting, replica: str) -> None:

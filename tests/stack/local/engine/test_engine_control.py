@@ -1,0 +1,127 @@
+"""Limits of an engine by their settings' names: read, set, refused; and what is said when it cannot be done."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import contract
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scripted_engine import ScriptedEngine, scripted_engine
+
+from stack.catalogue import setting_named
+from stack.errors import ReadBackError, RefusedError, UnknownSettingError, UnreachableError
+from stack.local.configuration import LocalStack
+from stack.local.engine.client import EngineClient, NotTakenError
+from stack.local.engine.control import EngineControl
+from stack.local.engine.facts import EngineReader
+from stack.local.engine.limits import LIMIT_OF, share
+
+NOBODY = "http://127.0.0.1:9"
+
+
+def stack_of(*urls: str, token: str = "") -> LocalStack:
+    replicas = [{"name": f"r{number}", "url": url} for number, url in enumerate(urls, start=1)]
+    gateway = {"url": "http://127.0.0.1:1", "metrics_url": "http://127.0.0.1:2"}
+    engine = {"command": ["vllm"], "model": "m"}
+    return LocalStack(run_folder=Path("run"), engine=engine, replicas=replicas, gateway=gateway, engine_token=token)
+
+
+@pytest.fixture
+def engine() -> Iterator[ScriptedEngine]:
+    with scripted_engine() as one:
+        yield one
+
+
+@pytest.mark.parametrize("name", LIMIT_OF)
+def test_writes_are_set_to_value(engine: ScriptedEngine, name: str):
+    contract.check_a_write_is_set_to_value(EngineControl(stack_of(engine.url)), setting_named(name), "r1")
+
+
+@pytest.mark.parametrize("name", LIMIT_OF)
+def test_bad_values_are_refused(engine: ScriptedEngine, name: str):
+    contract.check_bad_values_are_refused_and_nothing_changes(
+        EngineControl(stack_of(engine.url)), setting_named(name), "r1"
+    )
+    assert all(method == "GET" for method, *_ in engine.asked)
+
+
+def test_what_the_engine_was_not_started_for_is_refused_with_its_bounds(engine: ScriptedEngine):
+    control = EngineControl(stack_of(engine.url))
+    with pytest.raises(
+        RefusedError, match=r"r1: this engine takes 1 to 32 requests as it was started, not 64.*holds 32"
+    ):
+        control.write("running_request_cap", "r1", 64.0)
+    engine.limits["tokens_per_step"] = 16
+    with pytest.raises(RefusedError, match="20 running requests need 20 tokens per step on r1, not 16"):
+        control.write("running_request_cap", "r1", 20.0)
+
+
+def test_an_engine_that_does_not_do_it_is_found_out(engine: ScriptedEngine):
+    engine.stubborn = True
+    with pytest.raises(ReadBackError, match=r"wrote 4.*now holds 32") as caught:
+        EngineControl(stack_of(engine.url)).write("running_request_cap", "r1", 4.0)
+    assert caught.value.holds == 32.0
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "error", "words"),
+    [
+        (404, '{"detail": "Not Found"}', UnknownSettingError, "runs without the flashvector plugin"),
+        (403, "{}", UnreachableError, "engine_token"),
+        (503, '{"errors": {"engine": "dead"}}', UnreachableError, "answered 503: engine: dead"),
+        (200, "no JSON", UnreachableError, "no JSON object"),
+        (200, "[]", UnreachableError, "no JSON object"),
+        (200, '{"limits": {}}', UnreachableError, "did not tell"),
+    ],
+)
+def test_an_engine_that_cannot_answer_is_told_apart(
+    engine: ScriptedEngine, status: int, body: str, error: type[Exception], words: str
+):
+    engine.status, engine.body = status, body
+    control = EngineControl(stack_of(engine.url))
+    for act in (control.read, lambda s, t: control.write(s, t, 4.0)):
+        with pytest.raises(error, match=words):
+            act("running_request_cap", "r1")
+
+
+def test_a_dead_engine_is_unreachable_and_named():
+    with pytest.raises(
+        UnreachableError, match=r"r1: no answer from its engine at http://127.0.0.1:9/flashvector/limits"
+    ):
+        EngineControl(stack_of(NOBODY)).read("running_request_cap", "r1")
+
+
+def test_a_reading_client_cannot_write(engine: ScriptedEngine):
+    with pytest.raises(NotTakenError, match="only reads"):
+        EngineClient.of(stack_of(engine.url), "r1").change_limits({"running_request_cap": 4})
+    assert engine.asked == []
+
+
+def test_the_token_is_sent(engine: ScriptedEngine):
+    EngineControl(stack_of(engine.url, token="a-token-of-length")).read("tokens_per_step", "r1")
+    assert engine.asked[0][3] == "Bearer a-token-of-length"
+
+
+def test_facts_name_the_silent_and_the_degraded(engine: ScriptedEngine):
+    engine.degraded = True
+    facts = EngineReader(stack_of(engine.url, NOBODY)).facts()
+    assert facts.settings["running_request_cap"] == {"r1": 32.0}
+    assert facts.configuration["r1"]["running_request_cap_most"] == 32.0
+    assert facts.configuration["r1"]["usable_kv_blocks_ratio_least"] == pytest.approx(64 / 1023)
+    degraded, silent = facts.problems
+    assert (
+        degraded
+        == "r1: the plugin gave up inside the engine, which runs with its boot limits: before a step: KeyError: 'x'"
+    )
+    assert silent.startswith("r2: no answer")
+
+
+@given(st.integers(1, 200_000).flatmap(lambda whole: st.tuples(st.integers(1, whole), st.just(whole))))
+def test_a_share_of_blocks_stands_for_exactly_those_blocks(part_and_whole: tuple[int, int]):
+    part, whole = part_and_whole
+    assert round(share(part, whole) * whole) == part
+
+
+def test_a_share_reads_as_it_was_written():
+    assert share(round(0.52 * 1023), 1023) == 0.52
