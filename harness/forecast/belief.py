@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from harness.forecast.load import Load
+from harness.forecast.measured import block_tokens, measured_steps
 from harness.forecast.starving import Starving
 from harness.objective import Slo
 from stack.errors import InputError
@@ -55,6 +56,7 @@ class Belief:
         pull: arrivals of each replica over what its weight gives it; empty when nothing is pulled.
         blind: replicas whose engines tell nothing, or always the same.
         starving: requests that others are preferred to.
+        started: limits that the engines were started with, which no setting goes beyond.
         answer_s: what a long answer takes from arrival to its last token.
     """
 
@@ -71,9 +73,16 @@ class Belief:
     pull: tuple[float, ...] = ()
     blind: tuple[str, ...] = ()
     starving: Starving = field(default_factory=Starving)
+    started: Held = field(default_factory=dict)
 
     def simulated(self, setting: str, target: str, value: Value) -> Value:
-        """The value that has the same effect where nothing is pulled: a weight that is multiplied by the pull."""
+        """The value that has the same effect in the simulation.
+
+        No more than the engine was started with; where traffic is pulled, a weight that is multiplied by the pull.
+        """
+        most = self.started.get(setting, {}).get(target)
+        if most is not None and not isinstance(value, str) and not isinstance(most, str):
+            return min(value, most)
         if setting != "routing_weight" or not self.pull or isinstance(value, str):
             return value
         return float(min(WEIGHT_MAX, round(float(value) * self.pull[self.names.index(target)])))
@@ -108,13 +117,25 @@ def sorted_names(snapshot: Snapshot) -> tuple[str, ...]:
     return tuple(sorted(snapshot.replicas, key=lambda name: (len(name), name)))
 
 
-def fleet_of(snapshot: Snapshot, slo: Slo) -> FleetSpec | str:
-    """The fleet as the engines describe themselves, or why it cannot be simulated."""
+def fleet_of(snapshot: Snapshot, slo: Slo, earlier: Sequence[Snapshot] = ()) -> FleetSpec | str:
+    """The fleet as the engines describe themselves, or why it cannot be simulated.
+
+    Where no table knows the model or the GPU, the engines' own step times take its place; see `measured`.
+    """
     described = next((facts for _, facts in sorted(snapshot.configuration.items()) if "model_name" in facts), {})
     name, gpu, blocks = (described.get(key) for key in ("model_name", "gpu", "num_gpu_blocks"))
     model = next((key for key, one in known_models().items() if name in (key, one.repository)), None)
     if model is None or gpu not in GPUS:
-        return f"no step-time table for the model {name or 'that no engine names'} on {gpu or 'an unknown GPU'}"
+        steps = measured_steps(snapshot, earlier)
+        if isinstance(steps, str):
+            where = f"{name or 'that no engine names'} on {gpu or 'an unknown GPU'}"
+            return f"no step-time table for the model {where}; {steps}"
+        return FleetSpec(
+            measured=steps,
+            replicas=len(snapshot.replicas),
+            ttft_limit_s=slo.ttft_s,
+            ttft_limit_s_per_token=slo.ttft_s_per_prompt_token,
+        )
     engine = described.get("engine")
     try:
         return FleetSpec(
@@ -123,7 +144,7 @@ def fleet_of(snapshot: Snapshot, slo: Slo) -> FleetSpec | str:
             tensor_parallel=int(float(described.get("gpu_count", 1))),
             precision=str(described.get("precision", usual_precision(model))),
             replicas=len(snapshot.replicas),
-            kv_blocks=None if blocks is None else int(float(blocks)),
+            kv_blocks=None if blocks is None else int(float(blocks) * block_tokens(described) / BLOCK_TOKENS),
             profile=str(engine) if engine in PROFILES else FleetSpec.profile,
             ttft_limit_s=slo.ttft_s,
             ttft_limit_s_per_token=slo.ttft_s_per_prompt_token,
@@ -168,7 +189,7 @@ def restricted(belief: Belief, chosen: Sequence[int]) -> Belief:
         fleet=replace(belief.fleet, replicas=len(chosen)),
         step_scale=of(belief.step_scale),
         pull=of(belief.pull) if belief.pull else (),
-        load=replace(belief.load, arrivals_per_s=belief.load.arrivals_per_s * part),
+        load=belief.load.times(part),
         present=Present(
             of(present.running),
             of(present.waiting),
@@ -196,8 +217,9 @@ def _serving(snapshot: Snapshot, name: str) -> bool:
 
 
 def _kv_tokens(snapshot: Snapshot, name: str, usage: float) -> float | None:
-    blocks = snapshot.configuration.get(name, {}).get("num_gpu_blocks")
+    facts = snapshot.configuration.get(name, {})
+    blocks = facts.get("num_gpu_blocks")
     if blocks is None or snapshot.value(Signal.KV_USAGE_RATIO, name) is None:
         return None
     usable = snapshot.settings.get("usable_kv_blocks_ratio", {}).get(name, 1.0)
-    return usage * float(blocks) * (1.0 if isinstance(usable, str) else float(usable)) * BLOCK_TOKENS
+    return usage * float(blocks) * (1.0 if isinstance(usable, str) else float(usable)) * block_tokens(facts)

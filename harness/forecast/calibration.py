@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from harness.forecast.belief import Belief, present_of, restricted, sorted_names
+from harness.forecast.load import FADING
 from harness.forecast.staging import staged
 from stack.simulator.engine.layout import Floats, Tables
 from stack.simulator.fleet import FleetSpec
@@ -35,7 +36,7 @@ class Calibration:
     measured: tuple[bool, ...]
 
 
-def calibrated(belief: Belief, snapshot: Snapshot) -> Calibration:
+def calibrated(belief: Belief, snapshot: Snapshot, earlier: Sequence[Snapshot] = ()) -> Calibration:
     """Step times that make the simulated last window show the token times that were measured in it.
 
     The table's answer for the measured batch, context and prefill rate is what the mean step should have taken. It is
@@ -44,8 +45,11 @@ def calibrated(belief: Belief, snapshot: Snapshot) -> Calibration:
 
     One factor stands for kernels, prefill and host time together. Prefill times were tried as a second one: they also
     hold waiting between chunks and preemptions, and gave errors of 19 % where none at all has 6 %.
+
+    Args:
+        earlier: windows before it under the same settings that count too, the less the older they are.
     """
-    raw = raw_scales(belief.fleet, snapshot)
+    raw = _over_time([raw_scales(belief.fleet, one) for one in (*earlier, snapshot)])
     known = [scale for scale in raw if scale is not None]
     if not known:
         return Calibration((1.0,) * len(raw), (False,) * len(raw))
@@ -55,6 +59,19 @@ def calibrated(belief: Belief, snapshot: Snapshot) -> Calibration:
         seen, part = hindcast(belief, snapshot)
         bias = _bias(part, seen)
     return Calibration(_corrected(raw, usual, bias), tuple(scale is not None for scale in raw))
+
+
+def _over_time(windows: Sequence[Sequence[float | None]]) -> tuple[float | None, ...]:
+    """Weighted geometric mean of each replica's scales, oldest window first."""
+    if len(windows) == 1:
+        return tuple(windows[0])
+    weights = [FADING**age for age in range(len(windows))][::-1]
+    found: list[float | None] = []
+    for scales in zip(*windows, strict=True):
+        known = [(weight, np.log(scale)) for weight, scale in zip(weights, scales, strict=True) if scale]
+        total = sum(weight for weight, _ in known)
+        found.append(float(np.exp(sum(weight * log for weight, log in known) / total)) if known else None)
+    return tuple(found)
 
 
 def _corrected(raw: Sequence[float | None], usual: float, bias: float) -> tuple[float, ...]:

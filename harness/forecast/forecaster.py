@@ -10,7 +10,7 @@ from harness.forecast.interval import effects_of
 from harness.forecast.plays import SCREENED, STRESSED, WHOLE, Play, Plays, horizon_s
 from harness.forecast.rehearsal import Change, Pair
 from harness.forecast.track_record import Record, TrackRecord
-from harness.forecast.trust import doubts_of
+from harness.forecast.trust import assumed, doubts_of
 from harness.objective import Slo
 from harness.outcome import Verification
 from stack.errors import FlashVectorError
@@ -87,7 +87,7 @@ class Forecaster:
             horizon_s=horizon_s(belief),
             effects=effects_of(pairs, corrections),
             trust=Trust.DOUBTED if doubts else Trust.TRUSTED,
-            note="; ".join(doubts) or f"calibrated on {belief.load.arrivals_per_s:.1f} req/s as measured",
+            note="; ".join([*doubts, *assumed(belief, doubted=bool(doubts))]),
             stressed=effects_of(stressed, corrections) if stressed else {},
         )
 

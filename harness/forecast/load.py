@@ -1,10 +1,11 @@
 """The load that the live metrics show, as far as a forecast needs it, and how sure it is."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from harness.forecast.clients import NOBODY_WAITS, Clients
 from harness.forecast.lengths import Floats, Lengths, lengths_of
 from harness.forecast.prefixes import Prefixes, prefixes_of
 from stack.reading import Distribution
@@ -34,6 +35,7 @@ class Load:
         rate_spread: standard deviation of its logarithm: counting noise and drift.
         burstiness: variance of arrivals per window over their mean; 1 for Poisson arrivals.
         prefixes: what prompts share; None when nothing is reused.
+        clients: who ask again when they were answered; none where arrivals do not wait for answers.
     """
 
     arrivals_per_s: float
@@ -42,6 +44,11 @@ class Load:
     prefixes: Prefixes | None = None
     burstiness: float = 1.0
     rate_spread: float = DRIFT_SPREAD
+    clients: Clients = NOBODY_WAITS
+
+    def times(self, ratio: float) -> "Load":
+        """So many times the load: arrivals, and clients."""
+        return replace(self, arrivals_per_s=self.arrivals_per_s * ratio, clients=self.clients.times(ratio))
 
 
 def load_of(snapshots: Sequence[Snapshot]) -> Load | None:

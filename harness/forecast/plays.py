@@ -60,8 +60,7 @@ class Plays:
 
     def _rehearsals(self, play: Play, chosen: tuple[int, ...]) -> tuple[Rehearsal, ...]:
         belief = self.belief if len(chosen) == len(self.belief.names) else restricted(self.belief, chosen)
-        load = belief.load
-        belief = replace(belief, load=replace(load, arrivals_per_s=play.rate_ratio * load.arrivals_per_s))
+        belief = replace(belief, load=belief.load.times(play.rate_ratio))
         until_s = min(play.horizon_max_s, horizon_s(self.belief))
         draws = play.draws_for(belief.load.arrivals_per_s * until_s)
         return rehearsals(belief, horizon_s=until_s, draws=draws, seed=SEED)

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.forecast.belief import Belief
+from harness.forecast.load import Load
 from harness.forecast.starving import Kind
-from stack.simulator.load.traffic import Traffic, plain
+from stack.simulator.load.traffic import UNSETTLED_S, Traffic, plain
 from stack.simulator.world import SHORT_PROMPT_TOKENS
 
 PLACING_S = 1e-3
@@ -20,6 +21,11 @@ USUAL, BATCH, LONG = 0, 1, 2
 KIND = {Kind.NONE: USUAL, Kind.BATCH: BATCH, Kind.LONG: LONG}
 AFTER_S = 1.0
 """Generated arrivals go on this much longer than asked, so that the last moment is like the others."""
+
+NOT_YET_S = 1e6
+"""From here on times are places in a queue of requests that ask when an earlier one is answered."""
+LATER_RATIO, LATER_MAX = 12.0, 200_000
+"""So many times the requests answered so far are kept ready, as a change may let more of them be answered."""
 
 Tokens = NDArray[np.int64]
 Times = NDArray[np.float64]
@@ -67,19 +73,42 @@ def traffic_of(
     load, present, starving = belief.load, belief.present, belief.starving
     rng = np.random.default_rng([seed, 3])
     parts = [placed.at(np.full(len(placed.prompt), (i + 0.5) * PLACING_S)) for i, placed in enumerate(running)]
-    parts += primers(belief)
+    priming = list(primers(belief))
+    parts += priming
     left = KIND[starving.in_engines]
     gateway = BATCH if starving.batch_at_gateway else USUAL
     for index, (n, kind) in enumerate([*((n, left) for n in present.waiting), (present.at_gateway, gateway)]):
         times = np.full(n, steps_end_s + (index + 0.5) * PLACING_S)
         parts.append(_fresh(belief, np.full(n, kind), rng).at(times))
-    times = begin_s + arrivals_s(load.arrivals_per_s, load.burstiness, duration_s + AFTER_S, seed)
+    here, primed = (sum(len(part[0]) for part in some) for some in (parts, priming))
+    if load.clients.count:
+        times = begin_s + asked_again_s(load, here - primed, duration_s, rng)
+    else:
+        times = begin_s + arrivals_s(load.arrivals_per_s, load.burstiness, duration_s + AFTER_S, seed)
     draw = rng.random(len(times))
     kinds = np.where(draw < starving.share, left, np.where(draw > 1 - starving.batch_share, BATCH, USUAL))
     parts.append(_fresh(belief, kinds, rng).at(times))
     times, prompt, output, is_batch = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     traffic = replace(plain(times, prompt, output), is_batch=is_batch[np.argsort(times, kind="stable")])
-    return traffic if load.prefixes is None else load.prefixes.attached(traffic, seed)
+    if load.prefixes is not None:
+        traffic = load.prefixes.attached(traffic, seed)
+    return answered_first(traffic, load, begin_s, primed, rng) if load.clients.count else traffic
+
+
+def asked_again_s(load: Load, here: int, duration_s: float, rng: np.random.Generator) -> Times:
+    """Places for requests to come from clients: those who wait for no answer ask after a pause, the others later."""
+    absent = max(0, load.clients.count - here)
+    later = min(LATER_MAX, int(LATER_RATIO * (load.clients.count + load.arrivals_per_s * (duration_s + AFTER_S))))
+    return np.concatenate([rng.exponential(1.0, absent) * load.clients.pause_s, NOT_YET_S + np.arange(later)])
+
+
+def answered_first(traffic: Traffic, load: Load, begin_s: float, primed: int, rng: np.random.Generator) -> Traffic:
+    """Requests placed later than now wait for the end of an earlier one and a pause; nobody waits for the primers."""
+    now = int(np.searchsorted(traffic.arrival_s, begin_s + NOT_YET_S))
+    arrival_s, think_s = traffic.arrival_s.copy(), rng.exponential(1.0, len(traffic)) * load.clients.pause_s
+    arrival_s[now:] = UNSETTLED_S
+    think_s[now : now + primed] = UNSETTLED_S
+    return replace(traffic, arrival_s=arrival_s, users=now, think_s=think_s)
 
 
 def primers(belief: Belief) -> Iterator[Arrivals]:

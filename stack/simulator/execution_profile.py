@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from stack.errors import InputError
 from stack.simulator.fleet import FleetSpec
 from stack.simulator.hardware.gpu import model_named
 from stack.simulator.hardware.precision import precision_named
@@ -29,8 +30,14 @@ class ProfileEffect:
 
 
 def effect_of(profile: str, fleet: FleetSpec) -> ProfileEffect:
-    """The figures of `fleet`'s engines under the profile. Nothing speculates, so `no_speculation` is `default`."""
+    """The figures of `fleet`'s engines under the profile. Nothing speculates, so `no_speculation` is `default`.
+
+    Raises:
+        InputError: step times were measured, and another profile's are not known.
+    """
     step_ms, blocks = fleet.overhead.step_ms, fleet.blocks_per_replica
+    if fleet.measured is not None and profile in ("eager", "fp8_kv"):
+        raise InputError(f"step times were measured under the profile in force, those of {profile} are not known")
     if profile == "eager":
         return ProfileEffect(step_ms + EAGER_MS_PER_LAYER * model_named(fleet.model).layers, blocks, 1.0)
     if profile == "fp8_kv" and precision_named(fleet.precision).kv_bytes > 1:

@@ -6,6 +6,7 @@ from functools import cached_property
 from stack.errors import InputError
 from stack.simulator.engine.layout import Tables
 from stack.simulator.hardware.gpu import kv_blocks, model_named, most_kv_blocks
+from stack.simulator.hardware.measured import MeasuredSteps
 from stack.simulator.hardware.overhead import PROFILES, HostOverhead, kernel_family, scaled
 from stack.simulator.hardware.step_times import tables_for
 from stack.simulator.switches import Switches
@@ -21,6 +22,7 @@ class FleetSpec:
         kv_blocks: KV blocks per replica; None derives them from memory and weights (see `hardware.gpu`).
         profile: engine generation, for the host overhead.
         host: the host overhead itself, if it was fitted; None takes the profile's.
+        measured: an engine's own step times and KV, in the place of everything said of model, GPU and engine.
         switches: how the engines were started.
         ttft_limit_s, ttft_limit_s_per_token: the limit that the gateway's deadline shedding refers to.
         batch_limit_s: the same for batch requests.
@@ -36,6 +38,7 @@ class FleetSpec:
     kv_blocks: int | None = None
     profile: str = "vllm-0.18"
     host: HostOverhead | None = None
+    measured: MeasuredSteps | None = None
     switches: Switches = field(default_factory=Switches)
     ttft_limit_s: float = 1.0
     ttft_limit_s_per_token: float = 1e-4
@@ -49,7 +52,7 @@ class FleetSpec:
             raise InputError(f"a fleet needs at least one replica, not {self.replicas}")
         if self.profile not in PROFILES:
             raise InputError(f"no engine profile {self.profile!r}; there are {', '.join(PROFILES)}")
-        if self.kv_blocks is not None:
+        if self.kv_blocks is not None and self.measured is None:
             most = most_kv_blocks(self.model, self.gpu, self.tensor_parallel, self.precision)
             if not 1 <= self.kv_blocks <= most:
                 raise InputError(
@@ -60,25 +63,30 @@ class FleetSpec:
     @cached_property
     def repository(self) -> str:
         """Name of the model on the public model hub."""
-        return model_named(self.model).repository
+        return self.measured.model if self.measured else model_named(self.model).repository
 
     @cached_property
     def overhead(self) -> HostOverhead:
         """Host time per step and request, and the kernels' scale."""
         if self.host is not None:
             return self.host
+        if self.measured is not None:
+            return self.measured.overhead
         family = kernel_family(model_named(self.model), self.precision)
         return PROFILES[self.profile].host(family, self.gpu)
 
     @cached_property
     def step_times(self) -> Tables:
-        """Step times of the model on these GPUs with the kernels of the engine generation."""
+        """Step times of the model on these GPUs with the kernels of the engine generation, or as measured."""
+        if self.measured is not None:
+            return self.measured.tables
         return scaled(tables_for(self.model, self.gpu, self.tensor_parallel, self.precision), self.overhead)
 
     @cached_property
     def blocks_per_replica(self) -> int:
         """KV blocks of one replica under the default execution profile."""
-        return self.kv_blocks or kv_blocks(self.model, self.gpu, self.tensor_parallel, self.precision)
+        measured = self.measured.kv_blocks if self.measured else None
+        return self.kv_blocks or measured or kv_blocks(self.model, self.gpu, self.tensor_parallel, self.precision)
 
     @cached_property
     def replica_names(self) -> tuple[str, ...]:

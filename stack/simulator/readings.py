@@ -7,6 +7,7 @@ import numpy as np
 
 from stack.catalogue import UNLIMITED
 from stack.reading import GATEWAY, Counter, Distribution, Gauge, Histogram, Reading, View
+from stack.setting import Value
 from stack.simulator.engine import layout
 from stack.simulator.engine.layout import World
 from stack.simulator.fleet import FleetSpec
@@ -39,7 +40,6 @@ _ROWS = {distribution: row for row, distribution in enumerate(BUCKETS)}
 def engine_reading(world: World, fleet: FleetSpec, r: int, time_s: float, fragmentation: float) -> Reading:
     """What one engine says of itself."""
     replica = world.replica[r]
-    memory_bytes = GPUS[fleet.gpu].memory_bytes * fleet.tensor_parallel
     return Reading(
         replica=fleet.replica_names[r],
         time_s=time_s,
@@ -47,9 +47,7 @@ def engine_reading(world: World, fleet: FleetSpec, r: int, time_s: float, fragme
             Gauge.RUNNING: float(replica[layout.N_RUNNING]),
             Gauge.WAITING: float(replica[layout.N_WAITING]),
             Gauge.KV_USAGE_RATIO: kv_usage_ratio(world, r),
-            Gauge.DEVICE_TOTAL_BYTES: memory_bytes,
-            Gauge.DEVICE_FREE_BYTES: memory_bytes * (1 - MEMORY_UTILIZATION_RATIO) * (1 - fragmentation),
-            Gauge.FRAGMENTATION_RATIO: fragmentation,
+            **_memory(fleet, fragmentation),
         },
         counters={counter: float(world.counter[r, column]) for counter, column in _COUNTERS.items()},
         histograms={distribution: _histogram(world, r, distribution) for distribution in BUCKETS},
@@ -58,14 +56,35 @@ def engine_reading(world: World, fleet: FleetSpec, r: int, time_s: float, fragme
             "num_gpu_blocks": float(replica[layout.TOTAL_BLOCKS]),
             "block_size": float(BLOCK_TOKENS),
             "enable_prefix_caching": "True",
-            "gpu_memory_utilization": MEMORY_UTILIZATION_RATIO,
-            "gpu": fleet.gpu,
-            "gpu_count": float(fleet.tensor_parallel),
-            "precision": fleet.precision,
-            "engine": fleet.profile,
+            **_hardware(fleet),
         },
         prefixes=_prefixes(world, r),
     )
+
+
+def _memory(fleet: FleetSpec, fragmentation: float) -> dict[Gauge, float]:
+    """The device's memory; nothing is known of a device whose step times were measured."""
+    if fleet.measured is not None:
+        return {}
+    total_bytes = GPUS[fleet.gpu].memory_bytes * fleet.tensor_parallel
+    return {
+        Gauge.DEVICE_TOTAL_BYTES: total_bytes,
+        Gauge.DEVICE_FREE_BYTES: total_bytes * (1 - MEMORY_UTILIZATION_RATIO) * (1 - fragmentation),
+        Gauge.FRAGMENTATION_RATIO: fragmentation,
+    }
+
+
+def _hardware(fleet: FleetSpec) -> dict[str, Value]:
+    """What the engine runs on, or the step times that were measured."""
+    if fleet.measured is not None:
+        return fleet.measured.configuration(BLOCK_TOKENS)
+    return {
+        "gpu_memory_utilization": MEMORY_UTILIZATION_RATIO,
+        "gpu": fleet.gpu,
+        "gpu_count": float(fleet.tensor_parallel),
+        "precision": fleet.precision,
+        "engine": fleet.profile,
+    }
 
 
 def kv_usage_ratio(world: World, r: int) -> float:

@@ -143,9 +143,10 @@ class Switchboard:
         """Drain the replica and restart it under the new profile; the same value again does nothing."""
         if self._launched[name, target] == value:
             return
-        self._launched[name, target] = value
+        launched = {**self._launched, (name, target): value}
+        effect = effect_of(str(launched["execution_profile", target]), self._fleet)
+        self._launched = launched
         world, r = self._world, self._fleet.replica_names.index(target)
-        effect = effect_of(str(self._launched["execution_profile", target]), self._fleet)
         world.real[r, layout.NEXT_STEP_MS] = effect.step_ms
         world.real[r, layout.NEXT_ATTENTION_SCALE] = effect.attention_scale
         world.replica[r, layout.NEXT_TOTAL_BLOCKS] = effect.kv_blocks
