@@ -40,12 +40,14 @@ class Chat:
         speaker: who answers without a model, for example `search, no LLM configured`.
         model: None when no LLM is configured.
         timeout_s: longest silence of the server.
+        must_call: see `agent.dialogue.Dialogue`.
     """
 
     speaker: str
     model: BaseChatModel | None = None
     limits: Limits = field(default_factory=Limits)
     timeout_s: float = 30.0
+    must_call: bool = False
 
     def answer(self, text: str, context: ChatContext, past: Sequence[Exchange] = ()) -> Iterator[Event]:
         """Events that answer `text`; a model that fails is named, and the answer then comes from the diagnosis."""
@@ -66,7 +68,8 @@ class Chat:
         self, model: BaseChatModel, text: str, context: ChatContext, past: Sequence[Exchange]
     ) -> Iterator[Event]:
         endings = frozenset({REQUEST_CHANGE})
-        dialogue = Dialogue(model, chat_tools(context), endings, self.limits, self.timeout_s)
+        tools = chat_tools(context)
+        dialogue = Dialogue(model, tools, endings, self.limits, self.timeout_s, must_call=self.must_call)
         for event in dialogue.run(chat_messages(text, context, past)):
             match event:
                 case AnswerText(text=piece):

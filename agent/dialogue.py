@@ -4,13 +4,15 @@ import json
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
+from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import ValidationError
 
-from agent.completion import Call, Completion, ModelError, complete, tokens_of
+from agent.completion import Call, Completion, Model, ModelError, complete, tokens_of
 from agent.events import AnswerText, SkillCalled
 from agent.quoting import quoted
 from agent.usage import Limits, Usage
@@ -34,6 +36,8 @@ class Dialogue:
     Attributes:
         tools: what the model may call, by name.
         endings: names of those that end the dialogue when they succeed.
+        must_call: the model has to call a tool, by the server's force: in every turn where a tool has to end the
+            dialogue, otherwise in the first. For small models, which never call one by themselves.
         nudge: said once when the model speaks without having called an ending; empty if speaking is how it ends.
         timeout_s: longest silence of the server.
         ending: how it ended; None when it ended by speaking.
@@ -46,6 +50,7 @@ class Dialogue:
     limits: Limits
     timeout_s: float
     nudge: str = ""
+    must_call: bool = False
     ending: Ending | None = field(default=None, init=False)
     text: str = field(default="", init=False)
     _calls: int = field(default=0, init=False)
@@ -78,15 +83,20 @@ class Dialogue:
     def _ask(self, history: list[BaseMessage]) -> Generator[AnswerText, None, Completion]:
         if self._tokens + tokens_of(history) > self.limits.tokens:
             raise ModelError(f"the budget of {self.limits.tokens} tokens is spent")
-        model = self.model.bind_tools(list(self.tools.values()))
         deadline_s = self._started_s + self.limits.seconds
-        for piece in complete(model, history, deadline_s=deadline_s, timeout_s=self.timeout_s):
+        for piece in complete(self._bound(), history, deadline_s=deadline_s, timeout_s=self.timeout_s):
             if isinstance(piece, Completion):
                 self._tokens += piece.tokens
                 return piece
             self.text += piece
             yield AnswerText(piece)
         raise ModelError("the answer had no end")
+
+    def _bound(self) -> Model:
+        tools = list(self.tools.values())
+        if not self.must_call or (self._calls > 0 and not self.nudge):
+            return self.model.bind_tools(tools)
+        return self.model.bind_tools([strict(tool) for tool in tools], tool_choice="required")
 
     def _answer_all(self, completion: Completion, history: list[BaseMessage]) -> Iterator[SkillCalled]:
         """Answer every call, whatever becomes of it: an unanswered one makes the whole history invalid."""
@@ -114,6 +124,12 @@ class Dialogue:
             return _refusal(call, _complaint(error))
         except FlashVectorError as error:
             return _refusal(call, quoted(error))
+
+
+def strict(tool: BaseTool) -> dict[str, Any]:
+    """The tool's schema with the order to keep to it: without it a server may hold a model to the name alone."""
+    schema = convert_to_openai_tool(tool)
+    return {**schema, "function": {**schema["function"], "strict": True}}
 
 
 def _message(call: Call, tool: BaseTool) -> ToolMessage:

@@ -30,12 +30,14 @@ class LlmPlanner:
 
     Attributes:
         timeout_s: longest silence of the server.
+        must_call: see `agent.dialogue.Dialogue`.
     """
 
     model: BaseChatModel
     name: str = "llm"
     limits: Limits = field(default_factory=Limits)
     timeout_s: float = 30.0
+    must_call: bool = False
     _declined: tuple[frozenset[Trouble], float, Plan] | None = field(default=None, init=False)
 
     def plan(self, context: PlanContext) -> Plan:
@@ -59,7 +61,7 @@ class LlmPlanner:
         propose = {name: gated(tool, context) for name, tool in propose.items()}
         tools = {**read_tools(context.skills), **propose, **planner_tools(context, considered)}
         endings = frozenset({NOT_TUNABLE, NO_CHANGE, *propose})
-        dialogue = Dialogue(self.model, tools, endings, self.limits, self.timeout_s, NUDGE)
+        dialogue = Dialogue(self.model, tools, endings, self.limits, self.timeout_s, NUDGE, self.must_call)
         try:
             for _ in dialogue.run(messages(context, self.limits)):
                 pass

@@ -60,7 +60,7 @@ class Session:
         self._cycle_s, self._score = cycle_s, score
         self._graph = build_graph(Nodes(desk, planner))
         self._name, self._numbers = uuid4().hex, count(1)
-        self._started_s = desk.clock.now_s()
+        self._started_s = self._begun_s = desk.clock.now_s()
         self._persistence = Persistence()
         self._exchanges: tuple[Exchange, ...] = ()
         self._remember(desk.executor.recover())
@@ -77,7 +77,7 @@ class Session:
 
     def cycle(self) -> CycleReport:
         """Let one cycle's time pass, then observe, diagnose, plan, gate, approve, execute, verify and remember."""
-        self._desk.clock.sleep(self._cycle_s)
+        self._wait()
         return self._turn(next(self._numbers), planning=True)
 
     def finish(self) -> tuple[Record, ...]:
@@ -88,10 +88,16 @@ class Session:
         plan = self._desk.policy.verification
         until_s = self._desk.clock.now_s() + plan.settle_s + plan.longest_s + plan.blind_grace_s
         while self._desk.journal.open_records() and self._desk.clock.now_s() < until_s:
-            self._desk.clock.sleep(self._cycle_s)
+            self._wait()
             self._turn(next(self._numbers), planning=False)
-        self._remember(self._desk.executor.undo_open("the session ended before there was a verdict"))
+        self.leave("the session ended before there was a verdict")
         return self.episodes()
+
+    def leave(self, reason: str) -> tuple[Record, ...]:
+        """Go without waiting for verdicts: what is not proved yet is undone, nothing is frozen."""
+        ended = self._desk.executor.undo_open(reason)
+        self._remember(ended)
+        return ended
 
     def ask(self, text: str, by: str = "operator") -> Iterator[Event]:
         """Events that answer `text`; a change it asks for waits for an approval."""
@@ -146,6 +152,10 @@ class Session:
         """Everything that was proposed, with how it stands or ended, oldest first."""
         return self._desk.journal.records()
 
+    def records_since_start(self) -> tuple[Record, ...]:
+        """What was proposed in this session."""
+        return tuple(record for record in self.records() if record.proposed_s >= self._started_s)
+
     def stop(self, by: str = "operator") -> tuple[Record, ...]:
         """Halt all changes now and undo what is in flight. Only a person lifts it again."""
         ended = self._desk.executor.stop(by=by)
@@ -155,6 +165,12 @@ class Session:
     def score(self) -> Mapping[str, object]:
         """What the requests of a simulated run got; empty for a stack that cannot tell."""
         return {} if self._score is None else self._score()
+
+    def _wait(self) -> None:
+        """Until a cycle's time after the last one began: windows that follow one another should also touch."""
+        now_s = self._desk.clock.now_s()
+        self._begun_s = max(now_s, self._begun_s + self._cycle_s)
+        self._desk.clock.sleep(self._begun_s - now_s)
 
     def _turn(self, number: int, *, planning: bool) -> CycleReport:
         start: CycleState = {

@@ -13,6 +13,7 @@ from harness.objective import Slo
 from harness.policy import Policy
 from stack.catalogue import setting_named
 from stack.errors import InputError, UnknownSettingError
+from stack.local.configuration import LocalStack
 
 DEFAULT_FILE = Path("flashvector.toml")
 
@@ -25,7 +26,9 @@ class Settings(BaseSettings):
         policy_path: the gate's policy; None for the one that ships.
         slo_ttft_s, slo_itl_s ...: promises to users; None leaves them to the policy.
         store_path: journal and memory; None keeps them in the process.
+        stack: the local stack under care; None where a command brings its own.
         llm_base_url: an OpenAI-compatible endpoint, its /v1 included; None means that no LLM is configured.
+        llm_tool_choice: `required` for small models, which never call a tool by themselves; see agent.dialogue.
     """
 
     model_config = SettingsConfigDict(env_prefix="FLASHVECTOR_", extra="forbid", frozen=True)
@@ -37,6 +40,7 @@ class Settings(BaseSettings):
     policy_path: Path | None = None
     store_path: Path | None = None
     metrics_urls: tuple[str, ...] = ()
+    stack: LocalStack | None = None
     window_s: float = Field(default=60.0, ge=5, le=3600)
     cycle_s: float = Field(default=15.0, ge=1, le=300)
     slo_ttft_s: float | None = Field(default=None, gt=0)
@@ -46,6 +50,7 @@ class Settings(BaseSettings):
     llm_base_url: str | None = None
     llm_model: str = ""
     llm_api_key: SecretStr = SecretStr("")
+    llm_tool_choice: Literal["auto", "required"] = "auto"
     llm_timeout_s: float = Field(default=30.0, gt=0, le=300)
     llm_calls: int = Field(default=8, ge=1, le=32)
     llm_seconds: float = Field(default=60.0, gt=0, le=600)
@@ -121,6 +126,6 @@ def _one_line(error: ValidationError, path: Path | None) -> str:
     sources = f"{path}, FLASHVECTOR_ variables or arguments" if path else "FLASHVECTOR_ variables or arguments"
     problem = error.errors(include_url=False, include_context=False)[0]
     name = ".".join(str(part) for part in problem["loc"])
-    secret = name.endswith("api_key")
-    found = "" if secret else f", found {problem['input']!r}"
+    hidden = name.endswith(("api_key", "token")) or isinstance(problem["input"], dict)  # a table may hold a token
+    found = "" if hidden else f", found {problem['input']!r}"
     return f"{sources}: {name}: {problem['msg']}{found}".replace("\n", " ")

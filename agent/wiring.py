@@ -1,5 +1,7 @@
 """The composition root: settings in, a session out. Beside harness.execution the only place that knows a control."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
@@ -24,6 +26,9 @@ from harness.policy import Policy
 from stack.catalogue import SETTINGS
 from stack.clock import Clock
 from stack.control import StackControl
+from stack.errors import InputError
+from stack.local.admission import Promise
+from stack.local.live import LiveStack
 from stack.reader import StackReader
 from stack.recorded import replay_of
 from stack.simulator.fleet import FleetSpec
@@ -80,7 +85,9 @@ def simulated_session(
         tail_s=plan.settle_s + plan.longest_s + plan.blind_grace_s,
     )
     stack = run.stack()
-    desk = _desk(settings, policy, stack.reader, stack.control, stack.clock, simulated=True)
+    # Virtual time begins anew with every run, so one run's past must not be another's.
+    name = f"simulated-{uuid4().hex[:12]}"
+    desk = _desk(settings, policy, stack.reader, stack.control, stack.clock, name=name, simulated=True)
     return _session(settings, desk, score=lambda: run.score(stack.simulation))
 
 
@@ -92,8 +99,27 @@ def recorded_session(settings: Settings, folder: Path) -> Session:
     """
     replay = replay_of(folder, at_start=True)
     shadow = settings.model_copy(update={"mode": Mode.SHADOW})
-    desk = _desk(shadow, settings.policy(), replay.reader, replay.control, replay.clock, simulated=False)
+    desk = _desk(shadow, settings.policy(), replay.reader, replay.control, replay.clock, name="stack")
     return _session(shadow, desk)
+
+
+@contextmanager
+def live_session(settings: Settings) -> Iterator[Session]:
+    """A session on the local stack that `settings` describe, until the block ends.
+
+    In shadow mode the process holds no way to write. One session at a time looks after a stack.
+
+    Raises:
+        InputError: the settings describe no stack, or another session looks after it.
+        UnreachableError: a change is in flight from before, and the stack does not answer.
+    """
+    if settings.stack is None:
+        raise InputError("expected a table [stack] in the configuration file, which describes the local stack")
+    policy, writes = settings.policy(), settings.mode is not Mode.SHADOW
+    promise = Promise(policy.slo.ttft_s, policy.slo.ttft_s_per_prompt_token)
+    with LiveStack(settings.stack, writes=writes, promise=promise) as stack:
+        desk = _desk(settings, policy, stack.reader, stack.control, stack.clock, name=settings.stack.name)
+        yield _session(settings, desk)
 
 
 def _desk(
@@ -103,11 +129,11 @@ def _desk(
     control: StackControl,
     clock: Clock,
     *,
-    simulated: bool,
+    name: str,
+    simulated: bool = False,
 ) -> Desk:
     store = open_store(settings.store_path)
-    # Virtual time begins anew with every run, so one run's past must not be another's.
-    journal = Journal(store, stack=f"simulated-{uuid4().hex[:12]}" if simulated else "stack")
+    journal = Journal(store, stack=name)
     window_s = settings.window_s
     return Desk(
         reader=reader,
@@ -128,8 +154,9 @@ def _session(settings: Settings, desk: Desk, *, score: Score | None = None) -> S
     limits = Limits(settings.llm_calls, settings.llm_seconds, settings.llm_tokens)
     speaker = "search" if settings.has_llm else NO_LLM
     planner: Planner = SearchPlanner(speaker)
+    must_call = settings.llm_tool_choice == "required"
     if settings.planner == "llm":
-        planner = LlmPlanner(chat_model(settings), limits=limits, timeout_s=settings.llm_timeout_s)
+        planner = LlmPlanner(chat_model(settings), "llm", limits, settings.llm_timeout_s, must_call)
     model = chat_model(settings) if settings.has_llm else None
-    chat = Chat(speaker, model, limits, settings.llm_timeout_s)
+    chat = Chat(speaker, model, limits, settings.llm_timeout_s, must_call)
     return Session(desk, planner, chat, cycle_s=settings.cycle_s, score=score)

@@ -109,13 +109,20 @@ class VerificationPlan(_Part):
 
 
 class Policy(_Part):
-    """Everything the gate and the verification need to know that is not measured."""
+    """Everything the gate and the verification need to know that is not measured.
+
+    Attributes:
+        enabled: settings that may be changed.
+        vouched: class A settings that may act by themselves in auto mode on a real stack without a shadow record,
+            because an admin answers for them.
+    """
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", strict=True, allow_inf_nan=False, arbitrary_types_allowed=True
     )
 
     enabled: frozenset[str]
+    vouched: frozenset[str]
     approval_expiry_s: Seconds
     slo: Slo
     memory: MemoryLimits
@@ -125,7 +132,7 @@ class Policy(_Part):
     health: HealthLimits
     verification: VerificationPlan
 
-    @field_validator("enabled", mode="before")
+    @field_validator("enabled", "vouched", mode="before")
     @classmethod
     def _known(cls, value: object) -> object:
         if not isinstance(value, (list, tuple, frozenset)) or not all(isinstance(name, str) for name in value):

@@ -38,7 +38,7 @@ def _actions(wish: Wish, finding: Finding, ctx: SkillContext) -> Iterator[Action
     for place in _places(declared, target, ctx):
         try:
             before = held(declared, place, ctx.snapshot)
-            after = within_step(declared, before, wanted)
+            after = within_step(declared, before, wanted, ctx.snapshot.span(setting, place))
             yield propose(setting, place, after, ctx, finding, finding.claim)
         except SkillError:
             continue  # a wish that cannot be fulfilled is no candidate; the search says what it tried
@@ -54,8 +54,14 @@ def _places(declared: Setting, target: str, ctx: SkillContext) -> tuple[str, ...
     return (target,)
 
 
-def within_step(declared: Setting, before: Value, wanted: Value) -> Value:
-    """`wanted` within one allowed step of `before`, within bounds, and whole where only whole numbers count."""
+def within_step(
+    declared: Setting, before: Value, wanted: Value, span: tuple[float | None, float | None] = (None, None)
+) -> Value:
+    """`wanted` within one allowed step of `before`, within bounds, and whole where only whole numbers count.
+
+    Args:
+        span: lowest and highest value that the engine takes as it was started.
+    """
     if isinstance(before, str) or isinstance(wanted, str):
         return wanted
     value = float(wanted)
@@ -66,6 +72,6 @@ def within_step(declared: Setting, before: Value, wanted: Value) -> Value:
         value = float(math.floor(value)) if value >= before else float(math.ceil(value))
     else:
         value = round(value, 6)
-    low, high = declared.low, declared.high
-    value = value if low is None else max(low, value)
-    return value if high is None else min(high, value)
+    lows = [low for low in (declared.low, span[0]) if low is not None]
+    highs = [high for high in (declared.high, span[1]) if high is not None]
+    return min([max([value, *lows]), *highs])

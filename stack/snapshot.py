@@ -100,6 +100,16 @@ class Missing:
 Facts: TypeAlias = Mapping[Signal, Fact]
 
 
+def least_of(setting: str) -> str:
+    """Under which name a replica's configuration tells the lowest value its engine takes."""
+    return f"{setting}_least"
+
+
+def most_of(setting: str) -> str:
+    """Under which name a replica's configuration tells the highest value its engine takes."""
+    return f"{setting}_most"
+
+
 @dataclass(frozen=True)
 class Snapshot:
     """Facts over one window.
@@ -152,3 +162,11 @@ class Snapshot:
         """Rate of a counted signal, per second; None when the count or the window's length is unknown."""
         count = self.value(signal, target)
         return None if count is None or not self.window_s else count / self.window_s
+
+    def span(self, setting: str, target: str) -> tuple[float | None, float | None]:
+        """Lowest and highest value that the engines behind `target` take as they were started; None where untold."""
+        names = self.replicas if target == FLEET else (target,)
+        told = [self.configuration.get(name, {}) for name in names]
+        lows = [float(one[least_of(setting)]) for one in told if least_of(setting) in one]
+        highs = [float(one[most_of(setting)]) for one in told if most_of(setting) in one]
+        return max(lows, default=None), min(highs, default=None)

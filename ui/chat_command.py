@@ -1,6 +1,5 @@
 """`flashvector chat`: the conversation in the terminal."""
 
-import re
 from pathlib import Path
 from typing import Annotated
 
@@ -8,20 +7,18 @@ import typer
 from rich.console import Console
 from rich.prompt import Prompt
 
-from agent.account import record_text
 from agent.session import Session
 from agent.settings import Settings
-from agent.wiring import simulated_session
-from harness.approval import Approve, Reject
-from harness.errors import TransitionError
+from agent.wiring import live_session, simulated_session
+from harness.mode import Mode
 from ui.answer import print_answer
-from ui.question import WHO
+from ui.decision import decided
+from ui.serve_command import look_after
 
 WELCOME = (
     "Ask about the stack (why is P99 high? what did you change?), or type: "
     "wait, approve NUMBER, reject NUMBER, help, quit."
 )
-_DECISION = re.compile(r"(approve|reject)\s+#?(\d+)")
 CYCLES_PER_WAIT = 4
 
 
@@ -32,9 +29,16 @@ def chat(
     ask: Annotated[str | None, typer.Option(help="Ask this one question and leave.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the simulated stack.")] = 0,
 ) -> None:
-    """Talk to the agent on the simulated stack: it explains, and proposes; changes still pass gate and approval."""
+    """Talk to the agent: it explains, and proposes; changes still pass gate and approval.
+
+    With a [stack] table in the configuration the talk is about that stack and the loop runs meanwhile, as in serve;
+    one question (--ask) only looks, so that it can be put beside a running serve. Otherwise the stack is simulated.
+    """
     settings = Settings.load(config=config)
     console = Console()
+    if settings.stack is not None:
+        _about_live_stack(settings, console, ask)
+        return
     faults = tuple(fault) if fault else ("slow_replica@300",)
     with console.status(f"The simulated stack lives through {after:g} minutes"):
         session = simulated_session(settings, traffic="steady", load=0.6, faults=faults, minutes=240.0, seed=seed)
@@ -50,10 +54,19 @@ def chat(
             _wait(session, console)
         elif words == "help":
             console.print(WELCOME, style="dim")
-        elif decided := _DECISION.fullmatch(words):
-            _decide(session, console, decided[1], int(decided[2]))
-        elif question.strip():
+        elif not decided(session, console, words) and words:
             print_answer(console, session.ask(question))
+
+
+def _about_live_stack(settings: Settings, console: Console, question: str | None) -> None:
+    if question is None:
+        look_after(settings, console)
+        return
+    onlooker = settings.model_copy(update={"mode": Mode.SHADOW, "store_path": None})
+    with live_session(onlooker) as session, console.status("Looking at the stack"):
+        session.cycle()
+        answer = tuple(session.ask(question))
+    print_answer(console, iter(answer))
 
 
 def _question(console: Console) -> str | None:
@@ -62,16 +75,6 @@ def _question(console: Console) -> str | None:
     except (EOFError, KeyboardInterrupt, RuntimeError):
         return None
     return None if text.strip().lower() in {"quit", "exit"} else text
-
-
-def _decide(session: Session, console: Console, verb: str, number: int) -> None:
-    decision = Approve(by=WHO) if verb == "approve" else Reject(by=WHO)
-    try:
-        record = session.decide(number, decision)
-    except TransitionError as error:
-        console.print(str(error), markup=False)
-        return
-    console.print(f"{record_text(record)}. It is carried out with the next wait.", markup=False)
 
 
 def _wait(session: Session, console: Console) -> None:

@@ -17,8 +17,11 @@ COMMANDS = {
     "demo": "ui.demo_command",
     "diagnose": "ui.diagnose_command",
     "run": "ui.run_command",
+    "serve": "ui.serve_command",
     "chat": "ui.chat_command",
     "doctor": "ui.doctor_command",
+    "stack": "ui.stack_command",
+    "record": "ui.record_command",
     "simulate": "ui.simulate_command",
 }
 """Subcommands in the order of the help page; each is a function or application of its name in that module."""

@@ -12,20 +12,26 @@ from stack.setting import Value
 WHO = "operator"
 
 
-def ask(console: Console, pending: Pending) -> Decision:
-    """Show what would be done and what is predicted, and return the answer."""
+def show(console: Console, pending: Pending) -> None:
+    """What would be done, why, and what is predicted."""
     action = pending.action
     change = f"{action.setting} on {action.target}: {in_words(action.before)} -> {in_words(action.after)}"
     console.print(f"\nProposal {pending.id}: {change}", style="bold", markup=False)
     console.print(action.reason, markup=False)
     console.print(predicted(action.forecast), style="dim", markup=False)
+
+
+def ask(console: Console, pending: Pending) -> Decision:
+    """Show a proposal and return the answer."""
+    show(console, pending)
+    setting = pending.action.setting
     while True:
         answer = Prompt.ask("[b]a[/b]pprove, [b]e[/b]dit or [b]r[/b]eject", console=console, choices=["a", "e", "r"])
         if answer == "a":
             return Approve(by=WHO)
         if answer == "r":
             return Reject(by=WHO)
-        value = _value(console, action.setting)
+        value = _value(console, setting)
         if value is not None:
             return Edit(by=WHO, after=value)
 

@@ -1,7 +1,9 @@
 """`flashvector run`: the loop on a stack for a number of minutes, without a screen."""
 
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -9,7 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from agent.session import Session
 from agent.settings import Settings
-from agent.wiring import recorded_session, simulated_session
+from agent.wiring import live_session, recorded_session, simulated_session
 from harness.journal.record import ENDED
 from harness.mode import Mode
 from stack.errors import InputError
@@ -23,7 +25,9 @@ INTERRUPTED = 130
 
 
 def run(
-    stack: Annotated[str, typer.Option(help="sim, or an incident folder to replay (in shadow mode).")] = "sim",
+    stack: Annotated[
+        str, typer.Option(help="sim, a file with a [stack] table, or an incident folder to replay.")
+    ] = "sim",
     traffic: Annotated[str, typer.Option(help="Azure CSV or Mooncake JSONL file, or steady, ramp, spike.")] = "steady",
     load: Annotated[float | None, typer.Option(help="Mean load as a share of the fleet's capacity.")] = None,
     rate_scale: Annotated[float | None, typer.Option(help="Or: multiply the traffic's own request rate.")] = None,
@@ -35,8 +39,10 @@ def run(
     kv_blocks: Annotated[int | None, typer.Option(help="KV blocks per replica; default: what fits the GPU.")] = None,
     replicas: Annotated[int, typer.Option(min=1, max=128, help="Replicas of the simulated fleet.")] = 4,
     minutes: Annotated[float, typer.Option(min=1, max=1440, help="Minutes of stack time.")] = 30.0,
-    mode: Annotated[Mode, typer.Option(help="shadow decides but never acts; approve asks; auto acts.")] = Mode.AUTO,
-    planner: Annotated[str, typer.Option(help="search (no LLM) or llm.")] = "search",
+    mode: Annotated[
+        Mode | None, typer.Option(help="shadow decides but never acts; approve asks; auto acts. Default: auto in sim.")
+    ] = None,
+    planner: Annotated[str | None, typer.Option(help="search (no LLM) or llm.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same result.")] = 0,
     slo_ttft: Annotated[float | None, typer.Option(help="Limit on time to first token, seconds.")] = None,
     slo_itl: Annotated[float | None, typer.Option(help="Limit on mean time between tokens, seconds.")] = None,
@@ -46,41 +52,53 @@ def run(
     """Run observe, diagnose, plan, gate, execute, verify and remember, and report every episode."""
     if json_out is not None:
         check_writable(json_out)
-    settings = Settings.load(slo_ttft_s=slo_ttft, slo_itl_s=slo_itl, store_path=store, planner=planner, mode=mode)
+    given = {"slo_ttft_s": slo_ttft, "slo_itl_s": slo_itl, "store_path": store, "planner": planner, "mode": mode}
+    simulated = {
+        "traffic": traffic,
+        "load": load,
+        "rate_scale": rate_scale,
+        "faults": tuple(fault or ()),
+        "model": model,
+        "gpu": gpu,
+        "tensor_parallel": tp,
+        "precision": precision,
+        "kv_blocks": kv_blocks,
+        "replicas": replicas,
+        "minutes": minutes,
+        "seed": seed,
+    }
     console = Console(stderr=True, soft_wrap=True)
-    with console.status("Building the stack"):
-        if stack == "sim":
-            session = simulated_session(
-                settings,
-                traffic=traffic,
-                load=load,
-                rate_scale=rate_scale,
-                faults=tuple(fault or ()),
-                model=model,
-                gpu=gpu,
-                tensor_parallel=tp,
-                precision=precision,
-                kv_blocks=kv_blocks,
-                replicas=replicas,
-                minutes=minutes,
-                seed=seed,
-            )
-        elif Path(stack).is_dir():
-            session = recorded_session(settings, Path(stack))
-        else:
-            raise InputError(f"--stack: expected sim or an incident folder, found {stack!r}")
     seen = Sightings()
-    with interruption() as interrupted:
+    with _built(stack, given, simulated, console) as session, interruption() as interrupted:
         _cycle_until_end(session, minutes, console, seen, interrupted)
         if interrupted.asked:
-            session.stop()
+            session.leave("interrupted before there was a verdict")
         session.finish()
-    _report(session, seen, console)
-    if json_out is not None:
-        write_json(json_out, _result(session, seen, seed))
+        _report(session, seen, console)
+        if json_out is not None:
+            write_json(json_out, _result(session, seen, seed))
     if interrupted.asked:
         console.print("Interrupted: what was not yet proved has been undone.")
         raise typer.Exit(INTERRUPTED)
+
+
+@contextmanager
+def _built(
+    stack: str, given: Mapping[str, object], simulated: Mapping[str, Any], console: Console
+) -> Iterator[Session]:
+    """The session on the stack that was named."""
+    with ExitStack() as ends:
+        with console.status("Building the stack"):
+            if stack == "sim":
+                settings = Settings.load(None, **{**given, "mode": given["mode"] or Mode.AUTO})
+                session = simulated_session(settings, **simulated)
+            elif Path(stack).is_dir():
+                session = recorded_session(Settings.load(None, **given), Path(stack))
+            elif Path(stack).is_file():
+                session = ends.enter_context(live_session(Settings.load(Path(stack), **given)))
+            else:
+                raise InputError(f"--stack: expected sim, a file with a [stack] table or a folder, found {stack!r}")
+        yield session
 
 
 def _cycle_until_end(
@@ -97,7 +115,7 @@ def _cycle_until_end(
 
 
 def _result(session: Session, seen: Sightings, seed: int) -> Json:
-    records = session.records()
+    records = session.records_since_start()
     return {
         "episodes": [episode_json(record, session.started_s) for record in records if record.state in ENDED],
         "proposals": [episode_json(record, session.started_s) for record in records if record.state not in ENDED],
@@ -110,7 +128,7 @@ def _result(session: Session, seen: Sightings, seed: int) -> Json:
 def _report(session: Session, seen: Sightings, console: Console) -> None:
     for line in seen.lines():
         console.print(line, markup=False, highlight=False)
-    records = session.records()
+    records = session.records_since_start()
     for record in records:
         console.print(episode_text(record, session.started_s))
     if not any(record.state in ENDED for record in records):

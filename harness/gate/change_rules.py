@@ -32,13 +32,21 @@ def target_exists(case: Case) -> Answer:
 
 
 def within_bounds(case: Case) -> Answer:
-    """The catalogue bounds every value, whoever asks."""
-    problem = case.setting.problem_with(case.action.after)
+    """The catalogue bounds every value, whoever asks, and so does what an engine was started with."""
+    problem = case.setting.problem_with(case.action.after) or _engine_problem(case)
     if problem:
         return deny(problem)
     if case.action.after == case.action.before:
         return deny(f"{case.setting.name} already is {in_words(case.action.after)}")
     return allow(f"{in_words(case.action.after)} {case.setting.unit} is within bounds")
+
+
+def _engine_problem(case: Case) -> str | None:
+    after, (low, high) = case.action.after, case.snapshot.span(case.setting.name, case.action.target)
+    if isinstance(after, str) or ((low is None or after >= low) and (high is None or after <= high)):
+        return None
+    taken = f"{'any' if low is None else f'{low:g}'} to {'any' if high is None else f'{high:g}'}"
+    return f"{case.action.target} takes {taken} {case.setting.unit} as it was started, not {after:g}"
 
 
 def step_size(case: Case) -> Answer:

@@ -27,7 +27,7 @@ def authority(case: Case) -> Answer:
         return ask("approve mode: a person decides every change")
     if kind is not SettingClass.A:
         return ask(f"class {kind}: a person decides in every mode")
-    if not case.simulated:
+    if not case.simulated and case.setting.name not in case.policy.vouched:
         return ask(f"{case.setting.name} has no shadow record on this stack yet: a person decides")
     return allow("auto mode: class A is done without asking")
 
