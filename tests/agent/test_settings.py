@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from agent.settings import Settings
@@ -62,3 +64,10 @@ def test_a_secret_is_neither_shown_nor_quoted_in_an_error(monkeypatch):
     with pytest.raises(InputError) as caught:
         Settings.load(llm_api_key=["sk-canary"])
     assert "sk-canary" not in str(caught.value)
+
+
+def test_the_shipped_file_of_a_local_stack_is_accepted(monkeypatch):
+    monkeypatch.chdir(Path(__file__).parents[2])
+    settings = Settings.load(config=Path("deploy/local-cpu.toml"))
+    assert settings.stack is not None
+    assert settings.stack.names == ("r1", "r2")

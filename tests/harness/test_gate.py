@@ -227,10 +227,23 @@ def test_latency_near_its_slo(predicted: Forecast | None, waiting: float, denied
     assert bool([r for r in verdict.hits if r.rule == "latency_headroom"]) is denied
 
 
-def test_no_p99_at_all_denies():
-    seen = snapshot()
-    fleet = {s: f for s, f in seen.fleet.items() if s not in (Signal.TTFT_P99_S, Signal.E2E_P99_S)}
-    assert "could not be decided" in hit(ruled(raising(), replace(seen, fleet=fleet)), "latency_headroom")
+def without(*signals: Signal) -> Snapshot:
+    seen = snapshot({Signal.WAITING: 10.0})
+    return replace(seen, fleet={s: f for s, f in seen.fleet.items() if s not in signals})
+
+
+def test_with_too_few_requests_for_a_p99_it_is_taken_as_near_its_limit():
+    seen = without(Signal.TTFT_P99_S, Signal.E2E_P99_S)
+    seen = replace(seen, fleet={**seen.fleet, Signal.TTFT_MEAN_S: Fact(0.1, age_s=1.0)})
+    idle = replace(seen, fleet={**seen.fleet, Signal.WAITING: Fact(0.0, age_s=1.0)})
+    relieving = ruled(raising(f=None), seen)
+    assert not [r for r in relieving.hits if r.rule == "latency_headroom"]
+    assert "too few requests in the window for a P99" in hit(ruled(raising(f=None), idle), "latency_headroom")
+
+
+def test_no_latency_at_all_denies():
+    seen = without(Signal.TTFT_P99_S, Signal.E2E_P99_S, Signal.TTFT_MEAN_S, Signal.E2E_MEAN_S)
+    assert "could not be decided" in hit(ruled(raising(), seen), "latency_headroom")
 
 
 def test_gain():
@@ -287,3 +300,17 @@ def test_restarts_only_at_low_traffic_with_an_empty_queue(fleet, per_replica, ru
 
 def test_equal_inputs_give_equal_verdicts():
     assert ruled(raising()) == ruled(raising())
+
+
+def test_on_a_real_stack_auto_asks_until_an_admin_vouches_for_the_setting():
+    vouched = ALL.model_copy(update={"vouched": frozenset({"running_request_cap"})})
+    assert "shadow record" in hit(ruled(raising(), simulated=False), "authority")
+    assert ruled(raising(), policy=vouched, simulated=False).ruling is Ruling.ALLOW
+    assert ruled(raising(), policy=vouched, mode=Mode.SHADOW, simulated=False).ruling is Ruling.ASK
+
+
+def test_nothing_is_set_beyond_what_the_engine_was_started_with():
+    seen = snapshot()
+    started = replace(seen, configuration={"r0": {"running_request_cap_most": "20", "running_request_cap_least": 1.0}})
+    assert "r0 takes 1 to 20 requests as it was started, not 24" in hit(ruled(raising(), started), "within_bounds")
+    assert ruled(raising(20.0), started).ruling is Ruling.ALLOW

@@ -1,0 +1,38 @@
+"""The local stack keeps the contract of every stack."""
+
+import contract
+import pytest
+from live import Live
+from traffic import users
+
+from stack.local.live import LiveStack
+from stack.setting import Setting
+
+pytestmark = pytest.mark.real_stack
+
+
+@pytest.mark.parametrize("setting", contract.RESTART_FREE, ids=lambda setting: setting.name)
+def test_writes_are_set_to_value(live: Live, setting: Setting):
+    contract.check_a_write_is_set_to_value(live.control, setting, "r1")
+
+
+@pytest.mark.parametrize("setting", contract.SETTINGS, ids=lambda setting: setting.name)
+def test_bad_values_are_refused(live: Live, setting: Setting):
+    contract.check_bad_values_are_refused_and_nothing_changes(live.control, setting, "r1")
+
+
+def test_unknown_names_are_refused(live: Live):
+    contract.check_unknown_names_are_refused(live.control, "r1")
+
+
+def test_a_snapshot_is_an_account_of_its_window(live: Live):
+    with users(live.url, 2), LiveStack(live.configuration, writes=False) as looking:
+        looking.clock.sleep(6.0)
+        contract.check_a_snapshot_is_a_frozen_account_of_its_window(looking.reader, 30.0)
+        contract.check_reading_gives_no_way_to_write(looking.reader)
+        seen = looking.reader.snapshot(30.0)
+    assert set(seen.replicas) == set(live.names)
+    told = {(name, target) for name, values in seen.settings.items() for target in values}
+    wanted = {(s.name, contract.target_of(s, name)) for s in contract.SETTINGS for name in live.names}
+    assert wanted <= told, wanted - told
+    assert not seen.warnings

@@ -1,0 +1,104 @@
+"""Replicas of the real stack that are restarted, and one that is killed."""
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from live import Live, Say, within
+from traffic import users
+
+from agent.settings import Settings
+from agent.wiring import live_session
+from harness.action import Action
+from harness.approval import Approve
+from harness.journal.record import State
+from stack.layer import Layer
+from stack.local.gateway.held import held
+from stack.local.processes.restart import restart
+
+pytestmark = pytest.mark.real_stack
+
+
+def events(live: Live) -> list[dict[str, str]]:
+    lines = (live.configuration.run_folder / "events.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def engine_core_of(live: Live, name: str) -> int:
+    """The process that holds the scheduler, a child of the replica's own."""
+    running = next(one for one in live.supervisor.status() if one.name == name)
+    assert running.pid
+    everyone = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
+    children = [pid for pid in everyone if _parent(pid) == running.pid]
+    named = [pid for pid in children if "EngineCor" in _name(pid)]
+    assert named, children
+    return named[0]
+
+
+def _parent(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
+
+
+def _name(pid: int) -> str:
+    return Path(f"/proc/{pid}/cmdline").read_text()
+
+
+def test_a_rolling_restart_of_both_replicas_fails_no_request_and_keeps_their_limits(live: Live, say: Say):
+    live.control.write("running_request_cap", "r1", 12.0)
+    with users(live.url, 6) as traffic:
+        time.sleep(3.0)
+        begun_s = time.time()
+        done = restart(live.configuration, (), None)
+        took_s = time.time() - begun_s
+        time.sleep(3.0)
+    say(f"{len(traffic.answers)} requests, 0 failed, in {took_s:.0f} s: {done}")
+    assert [one.replica for one in done] == ["r1", "r2"]
+    assert [one.undrained for one in done] == [0, 0]
+    assert not traffic.failed, traffic.failed[:3]
+    assert live.control.read("running_request_cap", "r1") == 12.0
+
+
+def test_a_killed_replica_is_out_is_told_and_comes_back_and_a_change_in_flight_is_resolved(live: Live, say: Say):
+    settings = Settings.load(live.file, mode="approve")
+    with users(live.url, 6) as traffic, live_session(settings) as session:
+        within(90, "there is history", lambda: not session.cycle().blind and session.elapsed_s > 65, poll_s=0.0)
+        before = live.control.read("running_request_cap", "r2")
+        action = Action(
+            setting="running_request_cap",
+            target="r2",
+            before=before,
+            after=24.0,
+            cause="asked",
+            layer=Layer.BATCHING,
+            reason="asked by a person",
+            requested_by="operator",
+        )
+        proposed = session.propose(action)
+        assert proposed.approval_id is not None, proposed.verdict
+        session.decide(proposed.approval_id, Approve(by="operator"))
+        session.cycle()
+        assert live.control.read("running_request_cap", "r2") == 24.0
+        os.kill(engine_core_of(live, "r2"), signal.SIGKILL)
+        killed_s = time.time()
+        out_s = within(10, "r2 is out of rotation", lambda: held(live.configuration).status("r2").startswith("DOWN"))
+        records = []
+        while time.time() < killed_s + 240 and not records:
+            session.cycle()
+            records = [r for r in session.records() if r.id == proposed.approval_id and not r.is_open]
+        back_s = within(150, "r2 is back", lambda: held(live.configuration).status("r2").startswith("UP"))
+        after = live.control.read("running_request_cap", "r2")
+    told = [one for one in events(live) if one["target"] == "r2" and one["time_s"] >= killed_s]
+    say(f"out after {out_s:.1f} s; {told[0]['text'][:80]}; the change: {records[0].state}, {records[0].end_reason}")
+    assert told[0]["what"] == "lost"
+    assert records[0].state is State.ROLLED_BACK, records[0]
+    assert after == before
+    lost = traffic.failed
+    assert len(lost) <= 12, f"more than what was in flight on r2 failed: {len(lost)}"
+    assert all(one.begun_s < killed_s + 10 for one in lost), lost
+    assert back_s < 150
