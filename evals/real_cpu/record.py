@@ -25,7 +25,7 @@ from stack.local.live import LiveStack
 from stack.local.processes.supervisor import Supervisor
 from stack.local.reading.recorder import check_free, incident_of, keep, live_readings, settings_in_force, stack_facts
 
-RECORDED_S = 90.0
+RECORDED_S = 75.0
 WARM_S = 10.0
 STEP_S = 5.0
 

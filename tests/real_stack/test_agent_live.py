@@ -25,8 +25,8 @@ pytestmark = pytest.mark.real_stack
 FIGURES = (Signal.TTFT_MEAN_S, Signal.E2E_MEAN_S, Signal.ITL_MEAN_S, Signal.WAITING, Signal.FINISHED)
 
 
-def settings_of(live: Live, **changes: object) -> Settings:
-    return Settings.load(live.file, mode="auto", **changes)
+def settings_of(live: Live, mode: str = "auto") -> Settings:
+    return Settings.load(live.file, mode=mode)
 
 
 def figures(session: Session) -> str:
