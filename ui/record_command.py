@@ -52,7 +52,7 @@ def record(
     else:
         with interruption() as interrupted:
             readings = _live(configuration, clock, length_s, step_s, interrupted)
-    settings = settings_in_force(configuration)
+    settings = settings_in_force(configuration, readings)
     facts = stack_facts(configuration, readings, step_s)
     keep(folder, incident_of(configuration, facts, clock.now_s(), title, question), readings, settings)
     _say(console, folder, readings, configuration)

@@ -82,7 +82,7 @@ def record_one(scenario: Scenario, supervisor: Supervisor, folder: Path) -> None
             time.sleep(START_S + WARM_S)
             killer = Killer(supervisor, scenario.kills)
             readings = live_readings(configuration, clock, length_s=RECORDED_S, step_s=STEP_S, go_on=killer.tick)
-            settings, facts = settings_in_force(configuration), stack_facts(configuration, readings, STEP_S)
+            settings, facts = settings_in_force(configuration, readings), stack_facts(configuration, readings, STEP_S)
         for setting, target, value in former:
             live.control.write(setting, target, value)
     incident = incident_of(configuration, facts, clock.now_s(), scenario.title, scenario.question)

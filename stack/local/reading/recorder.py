@@ -27,6 +27,7 @@ from stack.local.reading.values import ValuesInForce
 from stack.reading import GATEWAY, Reading, View
 from stack.recording import write_recording
 from stack.setting import Value
+from stack.window import snapshot_of
 
 STEP_MIN_S, STEP_MAX_S = 5.0, 15.0
 """A window of a minute must hold four scrapes."""
@@ -86,10 +87,19 @@ def past_readings(configuration: LocalStack, now_s: float, *, length_s: float, s
     return _thinned(_ours(past.readings, configuration), step_s)
 
 
-def settings_in_force(configuration: LocalStack) -> Settings:
-    """Value in force per setting and target, as gateway and engines tell them now; what nobody tells is left out."""
-    with closing(ValuesInForce(configuration)) as values:
-        told = values.now().settings
+def settings_in_force(configuration: LocalStack, readings: Sequence[Reading]) -> Settings:
+    """Value in force per setting and target, as gateway and engines tell them now; what nobody tells is left out.
+
+    A gateway that is not ours tells weights, limits and states in its exporter only.
+    """
+    told = {name: dict(values) for name, values in snapshot_of(readings, window_s=None).settings.items()}
+    for reading in readings:
+        state = reading.configuration.get("gateway_state")
+        if state is not None and reading.replica != GATEWAY:
+            told.setdefault("replica_state", {})[reading.replica] = "drain" if state == "DRAIN" else "ready"
+    with closing(ValuesInForce(configuration)) as in_force:
+        for name, held in in_force.now().settings.items():
+            told.setdefault(name, {}).update(held)
     return {name: sound for name, held in told.items() if (sound := _sound(name, held))}
 
 

@@ -16,6 +16,7 @@ from stack.clock import WallClock
 from stack.local.configuration import LocalStack, read_stack
 from stack.local.reading.metric_contract import check
 from stack.local.reading.reader import LocalReader
+from stack.local.reading.values import InForce
 from stack.snapshot import Signal
 
 ROOT = Path(__file__).parents[3]
@@ -64,7 +65,7 @@ def test_a_real_engine_keeps_the_contract_and_its_work_is_counted(tmp_path):
     stack = one_engine(tmp_path)
     with engine(stack) as url:
         contract = {one.target: one for one in check(stack, WallClock())}["r1"]
-        reader = LocalReader(stack, WallClock(), dict)
+        reader = LocalReader(stack, WallClock(), lambda: InForce({}, {}, ()))
         try:
             reader.snapshot(30.0)
             request = {"model": stack.engine.model, "prompt": "One two", "max_tokens": 16, "ignore_eos": True}

@@ -36,11 +36,19 @@ LIMITS = {
         "watermark_blocks": 0,
     },
     "boot": {"usable_kv_blocks": 80},
+    "bounds": {
+        "running_request_cap": [1, 16],
+        "tokens_per_step": [16, 2048],
+        "long_prefill_threshold_tokens": [0, 2048],
+        "usable_kv_blocks": [8, 80],
+    },
+    "step": 0,
+    "steps": [],
 }
 
 
 def recorded(pages: LivePages) -> list[Reading]:
-    pages.r1.pages["/flashvector/limits"] = lambda: Page((json.dumps(LIMITS).encode(),))
+    pages.r1.pages["/flashvector/steps"] = lambda: Page((json.dumps(LIMITS).encode(),))
     pages.r1.pages["/version"] = lambda: Page((b'{"version": "0.32.0"}',))
     return live_readings(
         pages.configuration,
@@ -55,7 +63,7 @@ def test_what_is_recorded_can_be_diagnosed_and_replayed(tmp_path):
     folder = tmp_path / "incident"
     with live_pages(tmp_path) as pages:
         readings = recorded(pages)
-        settings = settings_in_force(pages.configuration)
+        settings = settings_in_force(pages.configuration, readings)
         facts = stack_facts(pages.configuration, readings, 0.2)
         keep(folder, incident_of(pages.configuration, facts, time.time(), "KV full", "why?"), readings, settings)
     snapshot = snapshot_from([str(folder)])
@@ -70,6 +78,8 @@ def test_what_is_recorded_can_be_diagnosed_and_replayed(tmp_path):
         "routing_weight": {"r1": 100.0, "r2": 100.0},
         "replica_concurrency_cap": {"r1": 16.0, "r2": 16.0},
         "replica_state": {"r1": "ready", "r2": "ready"},
+        "execution_profile": {"r1": "default", "r2": "default"},
+        "worker_generation": {"r1": 0.0, "r2": 0.0},
     }
     assert replay_of(folder).control.read("running_request_cap", "r1") == 16.0
     incident = read_incident(folder)

@@ -16,6 +16,7 @@ from stack.local.reading.history import Past, Prometheus
 from stack.local.reading.prometheus_files import command, write_files
 from stack.local.reading.reader import LocalReader
 from stack.local.reading.recorder import past_readings
+from stack.local.reading.values import InForce
 from stack.reading import GATEWAY
 from stack.snapshot import Signal, Snapshot
 from stack.window import snapshot_of
@@ -116,7 +117,7 @@ def test_a_prometheus_that_dies_is_replaced_by_own_scrapes(tmp_path):
         clock = ShiftedClock()
         with prometheus(pages.configuration):
             until_scraped(pages, 4)
-            reader = LocalReader(pages.configuration, clock, dict)
+            reader = LocalReader(pages.configuration, clock, lambda: InForce({}, {}, ()))
             alive = reader.snapshot(60.0)
         try:
             dead = until_windowed(reader)
