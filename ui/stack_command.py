@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -15,13 +16,13 @@ from rich.console import Console
 from rich.table import Table
 
 from stack.local.configuration import read_stack
+from stack.local.control import LocalControl
 from stack.local.processes.engine_limits import EngineLimits
 from stack.local.processes.process import ManagedProcess
 from stack.local.processes.services import WATCH
 from stack.local.processes.supervisor import Status, Supervisor
 from stack.local.processes.watch import watch as watch_over
 from stack.local.processes.watching import keepers, teller
-from stack.local.processes.writer import writer
 
 stack = typer.Typer(help="Real vLLM replicas behind HAProxy on this machine.", no_args_is_help=True)
 
@@ -82,8 +83,8 @@ def watch(config: Config) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     tell = teller(configuration, _say(quiet=False))
-    with writer(configuration) as write:
-        watch_over(keepers(configuration, write, tell), configuration.run_folder, tell, stop)
+    with closing(LocalControl.of(configuration)) as control:
+        watch_over(keepers(configuration, control.write, tell), configuration.run_folder, tell, stop)
 
 
 def _supervisor(config: Path) -> Supervisor:

@@ -1,11 +1,13 @@
 """Writing to a local stack: each setting goes to whoever holds it, and what was written is remembered."""
 
 import logging
+from typing import Self
 
 from stack.catalogue import setting_named
 from stack.errors import StackError
 from stack.layer import Layer
 from stack.local.admission import CAP, Promise
+from stack.local.configuration import LocalStack
 from stack.local.engine.control import EngineControl
 from stack.local.engine.limits import LIMIT_OF
 from stack.local.gateway.control import GatewayControl
@@ -28,6 +30,16 @@ class LocalControl:
 
     def __init__(self, gateway: GatewayControl, engines: EngineControl, launches: Launches, held: HeldValues) -> None:
         self._gateway, self._engines, self._launches, self._held = gateway, engines, launches, held
+
+    @classmethod
+    def of(cls, configuration: LocalStack) -> Self:
+        """The control of a stack, to be closed."""
+        gateway, engines = GatewayControl(configuration), EngineControl(configuration)
+        return cls(gateway, engines, Launches(configuration), HeldValues(configuration.run_folder))
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._engines.close()
 
     def read(self, setting: str, target: str) -> Value:
         """The value in force now; see `stack.control.StackControl.read`."""

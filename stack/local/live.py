@@ -8,10 +8,6 @@ from stack.errors import InputError, RefusedError, UnknownSettingError
 from stack.local.admission import Promise, keep
 from stack.local.configuration import LocalStack
 from stack.local.control import LocalControl
-from stack.local.engine.control import EngineControl
-from stack.local.gateway.control import GatewayControl
-from stack.local.processes.held_values import HeldValues
-from stack.local.processes.launches import Launches
 from stack.local.processes.run_files import locked
 from stack.local.reading.reader import LocalReader
 from stack.local.reading.values import ValuesInForce
@@ -64,10 +60,8 @@ class LiveStack:
             raise InputError(f"another FlashVector looks after {name} (it holds {path}); end it first")
 
     def _control(self, ends: ExitStack) -> LocalControl:
-        engines, gateway = EngineControl(self._configuration), GatewayControl(self._configuration)
-        ends.callback(engines.close)
-        held = HeldValues(self._configuration.run_folder)
-        control = LocalControl(gateway, engines, Launches(self._configuration), held)
+        control = LocalControl.of(self._configuration)
+        ends.callback(control.close)
         if self._promise is not None:
             keep(self._promise, self._configuration.run_folder)
             control.align(self._promise)

@@ -11,11 +11,7 @@ from live import Live, Say, within
 from stack.catalogue import SETTINGS
 from stack.local.configuration import read_stack
 from stack.local.control import LocalControl
-from stack.local.engine.control import EngineControl
 from stack.local.engine.limits import LIMIT_OF
-from stack.local.gateway.control import GatewayControl
-from stack.local.processes.held_values import HeldValues
-from stack.local.processes.launches import Launches
 from stack.local.processes.supervisor import Supervisor
 from stack.setting import Scope
 from stack.snapshot import FLEET
@@ -63,13 +59,13 @@ def supervisor(stack_file: Path) -> Iterator[Supervisor]:
 def live(supervisor: Supervisor, stack_file: Path) -> Iterator[Live]:
     """The stack with every restart-free setting as it started with, before and after the test."""
     configuration = supervisor.stack
-    with closing(EngineControl(configuration)) as engines:
-        gateway, held = GatewayControl(configuration), HeldValues(configuration.run_folder)
-        control = LocalControl(gateway, engines, Launches(configuration), held)
-        with closing(Live(configuration, control, supervisor, stack_file)) as found:
-            calm(found)
-            yield found
-            calm(found)
+    with (
+        closing(LocalControl.of(configuration)) as control,
+        closing(Live(configuration, control, supervisor, stack_file)) as found,
+    ):
+        calm(found)
+        yield found
+        calm(found)
 
 
 def calm(live: Live) -> None:

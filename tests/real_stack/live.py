@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from harness.action import Action
 from stack.clock import WallClock
+from stack.layer import Layer
 from stack.local.configuration import LocalStack
 from stack.local.control import LocalControl
 from stack.local.engine.client import EngineClient
@@ -51,6 +53,20 @@ class Live:
     def close(self) -> None:
         for client in self._clients.values():
             client.close()
+
+
+def cap_change(target: str, before: float, after: float) -> Action:
+    """A change of the running-request cap that a person asks for."""
+    return Action(
+        setting="running_request_cap",
+        target=target,
+        before=before,
+        after=after,
+        cause="asked",
+        layer=Layer.BATCHING,
+        reason="asked by a person",
+        requested_by="operator",
+    )
 
 
 def arrived(live: Live) -> dict[str, float]:

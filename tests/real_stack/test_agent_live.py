@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from live import Live, Say
+from live import Live, Say, cap_change
 from traffic import users
 
 from agent.session import Session
@@ -14,10 +14,8 @@ from agent.settings import Settings
 from agent.wiring import live_session
 from evals.real_cpu.load import running
 from evals.real_cpu.scenario import random_load
-from harness.action import Action
 from harness.approval import Approve
 from harness.journal.record import Record, State
-from stack.layer import Layer
 from stack.snapshot import Signal
 
 pytestmark = pytest.mark.real_stack
@@ -87,17 +85,7 @@ def test_a_bad_change_is_undone(live: Live, say: Say):
         cycle_until(session, 150, lambda: session.elapsed_s > 125)
         held = live.control.read("running_request_cap", "r1")
         before = figures(session)
-        action = Action(
-            setting="running_request_cap",
-            target="r1",
-            before=held,
-            after=1.0,
-            cause="asked",
-            layer=Layer.BATCHING,
-            reason="a mistake",
-            requested_by="operator",
-        )
-        proposed = session.propose(action)
+        proposed = session.propose(cap_change("r1", held, 1.0))
         assert proposed.approval_id is not None, proposed.verdict
         session.decide(proposed.approval_id, Approve(by="operator"))
         session.cycle()

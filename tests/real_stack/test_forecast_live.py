@@ -4,13 +4,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 import pytest
-from live import Live, Say
+from live import Live, Say, cap_change
 from traffic import users
 
-from harness.action import Action
 from harness.forecast.forecaster import Forecaster
 from harness.objective import Slo
-from stack.layer import Layer
 from stack.local.live import LiveStack
 from stack.snapshot import FLEET, Signal, Snapshot
 
@@ -34,19 +32,6 @@ def looking(live: Live, count: int) -> Iterator[tuple[LiveStack, Forecaster]]:
         yield stack, forecaster
 
 
-def action(before: float, after: float) -> Action:
-    return Action(
-        setting="running_request_cap",
-        target=FLEET,
-        before=before,
-        after=after,
-        cause="asked",
-        layer=Layer.BATCHING,
-        reason="to see what it does",
-        requested_by="operator",
-    )
-
-
 def figures(snapshot: Snapshot) -> tuple[float, float]:
     """Tokens per second and mean seconds between tokens."""
     tokens, itl_s = snapshot.per_s(Signal.GENERATION_TOKENS), snapshot.value(Signal.ITL_MEAN_S)
@@ -61,7 +46,7 @@ def test_throughput_and_token_time_after_a_cap_change(live: Live, say: Say, befo
         live.control.write("running_request_cap", name, before)
     with looking(live, count) as (stack, forecaster):
         seen = stack.reader.snapshot(WINDOW_S)
-        forecast = forecaster.forecast(action(before, after), seen)
+        forecast = forecaster.forecast(cap_change(FLEET, before, after), seen)
         assert forecast.effects, forecast.note
         for name in live.names:
             live.control.write("running_request_cap", name, after)

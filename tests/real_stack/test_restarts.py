@@ -7,15 +7,13 @@ import time
 from pathlib import Path
 
 import pytest
-from live import Live, Say, within
+from live import Live, Say, cap_change, within
 from traffic import users
 
 from agent.settings import Settings
 from agent.wiring import live_session
-from harness.action import Action
 from harness.approval import Approve
 from harness.journal.record import State
-from stack.layer import Layer
 from stack.local.gateway.held import held
 from stack.local.processes.restart import restart
 
@@ -69,17 +67,7 @@ def test_a_killed_replica_is_out_is_told_and_comes_back_and_a_change_in_flight_i
     with users(live.url, 6) as traffic, live_session(settings) as session:
         within(90, "there is history", lambda: not session.cycle().blind and session.elapsed_s > 65, poll_s=0.0)
         before = live.control.read("running_request_cap", "r2")
-        action = Action(
-            setting="running_request_cap",
-            target="r2",
-            before=before,
-            after=24.0,
-            cause="asked",
-            layer=Layer.BATCHING,
-            reason="asked by a person",
-            requested_by="operator",
-        )
-        proposed = session.propose(action)
+        proposed = session.propose(cap_change("r2", before, 24.0))
         assert proposed.approval_id is not None, proposed.verdict
         session.decide(proposed.approval_id, Approve(by="operator"))
         session.cycle()

@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 logger = logging.getLogger(__name__)
 
@@ -50,3 +50,27 @@ class Beat:
             self._action()
         except Exception:
             logger.exception("%s failed; it is tried again", self._thread.name)
+
+
+class Beats:
+    """Several, started and stopped together."""
+
+    def __init__(self, beats: Iterable[Beat]) -> None:
+        self._beats = tuple(beats)
+
+    def start(self) -> None:
+        """Begin all."""
+        for beat in self._beats:
+            beat.start()
+
+    def stop(self, timeout_s: float) -> None:
+        """End all: each is asked before the first is waited for, at most `timeout_s`."""
+        for beat in self._beats:
+            beat.ask_to_stop()
+        for beat in self._beats:
+            beat.join(timeout_s)
+
+    def wait_for_first(self, timeout_s: float) -> None:
+        """Wait until each has done its first, at most `timeout_s`."""
+        for beat in self._beats:
+            beat.wait_for_first(timeout_s)

@@ -11,7 +11,7 @@ import httpx
 
 from stack.clock import Clock
 from stack.local.configuration import LocalStack, Replica
-from stack.local.reading.beat import Beat
+from stack.local.reading.beat import Beat, Beats
 from stack.local.reading.engine_facts import LIMITS, EngineFacts
 from stack.local.reading.nvml import DeviceMemory, NoDevice, Nvml, visible_devices
 from stack.reading import Gauge, Reading, View
@@ -39,19 +39,15 @@ class DeviceProbe:
         self._probes = [
             _ReplicaProbe(configuration, one, clock, self._nvml, self._client) for one in configuration.replicas
         ]
-        self._beats = [Beat(probe.look, INTERVAL_S, f"device {probe.name}") for probe in self._probes]
+        self._beats = Beats(Beat(probe.look, INTERVAL_S, f"device {probe.name}") for probe in self._probes)
 
     def start(self) -> None:
         """Begin to look."""
-        for beat in self._beats:
-            beat.start()
+        self._beats.start()
 
     def stop(self) -> None:
         """End."""
-        for beat in self._beats:
-            beat.ask_to_stop()
-        for beat in self._beats:
-            beat.join(LIMITS.total_s + LIMITS.silence_s)
+        self._beats.stop(LIMITS.total_s + LIMITS.silence_s)
         self._client.close()
         self._nvml.close()
 

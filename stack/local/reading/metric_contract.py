@@ -11,6 +11,7 @@ from stack.absence import unexported
 from stack.clock import Clock
 from stack.errors import FlashVectorError
 from stack.local.configuration import LocalStack, Replica
+from stack.local.engine.limits import LIMIT_OF
 from stack.local.reading.choice import stale_after_s
 from stack.local.reading.device import DeviceProbe
 from stack.local.reading.engine_facts import EngineFacts, Page
@@ -23,8 +24,8 @@ from stack.snapshot import Missing, Signal
 
 OLDEST, NEWEST = (0, 23), (0, 32)
 """First and last minor version of vLLM that metric names and plugin were tested on."""
-PLUGIN_SETTINGS = ("running_request_cap", "tokens_per_step", "long_prefill_threshold_tokens", "usable_kv_blocks_ratio")
-PLUGIN_LIMITS = (*PLUGIN_SETTINGS, "usable_kv_blocks")
+PLUGIN_SETTINGS = tuple(LIMIT_OF)
+PLUGIN_LIMITS = (*PLUGIN_SETTINGS, *LIMIT_OF.values())
 """The plugin's names of what is a setting here; its other limits are not used."""
 HISTORY = "prometheus"
 MOST_AT_ONCE = 16

@@ -10,7 +10,7 @@ from stack.clock import Clock
 from stack.errors import FlashVectorError
 from stack.fetch import Limits
 from stack.local.configuration import LocalStack
-from stack.local.reading.beat import Beat
+from stack.local.reading.beat import Beat, Beats
 from stack.reading import GATEWAY, Reading
 from stack.scrape import scraped
 
@@ -74,25 +74,20 @@ class Scraping:
             name: ScrapedTarget(name, address, clock, self._client, kept)
             for name, address in addresses(configuration).items()
         }
-        self._beats = [Beat(one.scrape, interval_s, f"scrape {name}") for name, one in self._targets.items()]
+        self._beats = Beats(Beat(one.scrape, interval_s, f"scrape {name}") for name, one in self._targets.items())
 
     def start(self) -> None:
         """Begin to scrape."""
-        for beat in self._beats:
-            beat.start()
+        self._beats.start()
 
     def stop(self) -> None:
         """End all scraping; a scrape in progress ends within its limits."""
-        for beat in self._beats:
-            beat.ask_to_stop()
-        for beat in self._beats:
-            beat.join(JOIN_S)
+        self._beats.stop(JOIN_S)
         self._client.close()
 
     def wait_for_first(self) -> None:
         """Wait until every target was tried once."""
-        for beat in self._beats:
-            beat.wait_for_first(JOIN_S)
+        self._beats.wait_for_first(JOIN_S)
 
     def readings(self, start_s: float, end_s: float) -> list[Reading]:
         """What was read from `start_s` to `end_s`, each target's in time order."""

@@ -4,11 +4,13 @@ import os
 import signal
 import sys
 import threading
+from contextlib import closing
 
 import httpx
 import pytest
 from small_stack import small_stack, soon
 
+from stack.local.control import LocalControl
 from stack.local.gateway.control import GatewayControl
 from stack.local.processes.engine_limits import EngineLimits
 from stack.local.processes.events import EventLog
@@ -16,7 +18,6 @@ from stack.local.processes.gateway_gate import GatewayGate
 from stack.local.processes.supervisor import Supervisor
 from stack.local.processes.watch import watch
 from stack.local.processes.watching import keepers, teller
-from stack.local.processes.writer import writer
 
 pytestmark = pytest.mark.real_stack
 WATCH = (sys.executable, "-c", "import time; time.sleep(600)")
@@ -84,9 +85,10 @@ def test_no_request_fails_while_all_replicas_are_restarted(supervisor):
 def test_a_killed_gateway_comes_back_with_the_values_it_held(supervisor):
     stack, stop = supervisor.stack, threading.Event()
     tell = teller(stack, lambda line: None)
-    with writer(stack) as write:
-        write("routing_weight", "r1", 50.0)
-        watcher = threading.Thread(target=watch, args=(keepers(stack, write, tell), stack.run_folder, tell, stop))
+    with closing(LocalControl.of(stack)) as control:
+        control.write("routing_weight", "r1", 50.0)
+        kept = keepers(stack, control.write, tell)
+        watcher = threading.Thread(target=watch, args=(kept, stack.run_folder, tell, stop))
         watcher.start()
         try:
             log = EventLog(stack.run_folder)
