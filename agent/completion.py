@@ -39,11 +39,16 @@ class Call:
 
 @dataclass(frozen=True)
 class Completion:
-    """A whole answer."""
+    """A whole answer.
+
+    Attributes:
+        cut: the server ended it because it had become as long as it may.
+    """
 
     text: str
     calls: tuple[Call, ...]
     tokens: int
+    cut: bool = False
 
     def message(self) -> AIMessage:
         """The answer as history that a strict server accepts: every call has an id and arguments that are an object."""
@@ -110,19 +115,25 @@ def _read(
 
 
 def _completion(whole: AIMessageChunk, messages: Sequence[BaseMessage]) -> Completion:
+    cut = whole.response_metadata.get("finish_reason") == "length"
     calls = tuple(
-        Call(f"call_{len(messages)}_{number}", _NOT_IN_NAMES.sub("_", part["name"] or "unnamed"), _object(part["args"]))
+        Call(
+            f"call_{len(messages)}_{number}",
+            _NOT_IN_NAMES.sub("_", part["name"] or "unnamed"),
+            _object(part["args"] or ("" if cut else "{}")),
+        )
         for number, part in enumerate(whole.tool_call_chunks)
     )
     written = sum(len(part["args"] or "") for part in whole.tool_call_chunks) + len(whole.text)
     reported = whole.usage_metadata["total_tokens"] if whole.usage_metadata else 0
-    return Completion(whole.text, calls, reported or tokens_of(messages) + written // CHARACTERS_PER_TOKEN)
+    tokens = reported or tokens_of(messages) + written // CHARACTERS_PER_TOKEN
+    return Completion(whole.text, calls, tokens, cut)
 
 
-def _object(text: str | None) -> dict[str, object] | None:
+def _object(text: str) -> dict[str, object] | None:
     """Arguments as a JSON object. LangChain would complete a cut `{"value": 12` into a value nobody chose."""
     try:
-        value = json.loads(text or "{}")
+        value = json.loads(text)
     except ValueError:
         return None
     return value if isinstance(value, dict) else None

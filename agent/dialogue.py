@@ -19,6 +19,7 @@ from agent.usage import Limits, Usage
 from stack.errors import FlashVectorError
 
 LONGEST_RESULT = 6000
+CUT = "your answer was cut at its longest length, before the arguments were whole; be shorter"
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,8 @@ class Dialogue:
         tools: what the model may call, by name.
         endings: names of those that end the dialogue when they succeed.
         must_call: the model has to call a tool, by the server's force: in every turn where a tool has to end the
-            dialogue, otherwise in the first. For small models, which never call one by themselves.
+            dialogue, otherwise in the first. For small models, which never call one by themselves; one call a turn,
+            because with no end to the list they do not find one.
         nudge: said once when the model speaks without having called an ending; empty if speaking is how it ends.
         timeout_s: longest silence of the server.
         ending: how it ended; None when it ended by speaking.
@@ -96,7 +98,8 @@ class Dialogue:
         tools = list(self.tools.values())
         if not self.must_call or (self._calls > 0 and not self.nudge):
             return self.model.bind_tools(tools)
-        return self.model.bind_tools([strict(tool) for tool in tools], tool_choice="required")
+        only = [strict(tool) for tool in tools]
+        return self.model.bind_tools(only, tool_choice="required", parallel_tool_calls=False)
 
     def _answer_all(self, completion: Completion, history: list[BaseMessage]) -> Iterator[SkillCalled]:
         """Answer every call, whatever becomes of it: an unanswered one makes the whole history invalid."""
@@ -104,20 +107,20 @@ class Dialogue:
         for call in completion.calls:
             started_s = monotonic()
             crowded = len(endings) > 1 and call in endings
-            message = _refusal(call, "call exactly one ending") if crowded else self._answer(call)
+            message = _refusal(call, "call exactly one ending") if crowded else self._answer(call, completion.cut)
             history.append(message)
             if call.name in self.endings and message.status == "success":
                 self.ending = Ending(call.name, message.artifact)
             yield SkillCalled(call.name, _arguments(call), monotonic() - started_s, str(message.content))
 
-    def _answer(self, call: Call) -> ToolMessage:
+    def _answer(self, call: Call, cut: bool) -> ToolMessage:
         self._calls += 1
         if self._calls > self.limits.calls:
             raise ModelError(f"the budget of {self.limits.calls} skill calls is spent")
         if call.name not in self.tools:
             return _refusal(call, f"no skill {call.name}; there are {', '.join(sorted(self.tools))}")
         if call.arguments is None:
-            return _refusal(call, "the arguments are not a JSON object")
+            return _refusal(call, CUT if cut else "the arguments are not a JSON object")
         try:
             return _message(call, self.tools[call.name])
         except ValidationError as error:

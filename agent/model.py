@@ -26,6 +26,7 @@ def chat_model(settings: Settings) -> ChatOpenAI:
         timeout=settings.llm_timeout_s,
         max_retries=0,
         temperature=0,
+        max_completion_tokens=settings.llm_answer_tokens,
         use_responses_api=False,
         stream_usage=True,
     )

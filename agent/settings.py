@@ -29,6 +29,7 @@ class Settings(BaseSettings):
         stack: the local stack under care; None where a command brings its own.
         llm_base_url: an OpenAI-compatible endpoint, its /v1 included; None means that no LLM is configured.
         llm_tool_choice: `required` for small models, which never call a tool by themselves; see agent.dialogue.
+        llm_tokens, llm_answer_tokens: most of one plan or chat answer in all, and of one turn that the model speaks.
     """
 
     model_config = SettingsConfigDict(env_prefix="FLASHVECTOR_", extra="forbid", frozen=True)
@@ -55,6 +56,7 @@ class Settings(BaseSettings):
     llm_calls: int = Field(default=8, ge=1, le=32)
     llm_seconds: float = Field(default=60.0, gt=0, le=600)
     llm_tokens: int = Field(default=20_000, ge=1000)
+    llm_answer_tokens: int = Field(default=4000, ge=16)
 
     @field_validator("enabled")
     @classmethod

@@ -103,6 +103,25 @@ def test_a_cut_argument_is_never_completed_into_a_value_nobody_chose():
     assert "calls is spent" in failing(endpoint, limits=Limits(calls=2))
 
 
+@pytest.mark.parametrize("arguments", ['{"window_s": 60, "why": "beca', ""])
+def test_an_answer_cut_at_its_longest_length_is_told_so(arguments):
+    endpoint = ScriptedEndpoint(
+        Turn(calls=(("look", arguments),), finish="length"), Turn(calls=(("finish", {"value": 2}),))
+    )
+    talking, _ = talk(endpoint)
+    assert "be shorter" in endpoint.requests[1]["messages"][-1]["content"]
+    assert endpoint.requests[0]["max_completion_tokens"] == Settings().llm_answer_tokens
+    assert talking.ending is not None
+
+
+def test_a_small_model_has_to_make_one_strict_call_a_turn():
+    endpoint = ScriptedEndpoint(Turn(calls=(("finish", {"value": 2}),)))
+    talk(endpoint, must_call=True)
+    (sent,) = endpoint.requests
+    assert (sent["tool_choice"], sent["parallel_tool_calls"]) == ("required", False)
+    assert all(tool["function"]["strict"] for tool in sent["tools"])
+
+
 def test_two_endings_at_once_are_both_refused():
     endpoint = ScriptedEndpoint(
         Turn(calls=(("finish", {"value": 1}), ("finish", {"value": 2}))), Turn(calls=(("finish", {"value": 2}),))

@@ -51,6 +51,7 @@ def settings_of(live: Live, speaker: str) -> Settings:
         llm_timeout_s=120.0,
         llm_seconds=240.0,
         llm_tokens=60_000,
+        llm_answer_tokens=300,
     )
 
 
