@@ -17,8 +17,12 @@ SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
         "setting": {"type": "string", "enum": [setting.name for setting in SETTINGS]},
-        "target": {"type": "string", "description": "Name of a replica, or `fleet` for all."},
-        "value": {"type": ["number", "string"], "description": "The value wanted: a number, or the name of a choice."},
+        "target": {"type": "string", "maxLength": 120, "description": "Name of a replica, or `fleet` for all."},
+        "value": {
+            "type": ["number", "string"],
+            "maxLength": 60,
+            "description": "The value wanted: a number, or the name of a choice.",
+        },
     },
     "required": ["setting", "target", "value"],
     "additionalProperties": False,

@@ -8,6 +8,7 @@ from stack.catalogue import setting_named
 
 Target: TypeAlias = Annotated[str, Field(min_length=1, max_length=120)]
 Cause: TypeAlias = Annotated[str, Field(min_length=1, max_length=60, pattern=r"^[a-z0-9_]+$")]
+Wanted: TypeAlias = float | Annotated[str, Field(max_length=60)]
 Reason: TypeAlias = Annotated[str, Field(min_length=1, max_length=300)]
 
 

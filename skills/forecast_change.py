@@ -6,7 +6,7 @@ from pydantic import Field
 
 from harness.action import Action, Forecast, Predicted, Trust
 from harness.diagnosis import Finding
-from skills.argument import Target
+from skills.argument import Target, Wanted
 from skills.proposal import held
 from skills.skill import NotApplicableError, SkillContext, SkillError, skill
 from stack.catalogue import SETTINGS, setting_named
@@ -23,7 +23,7 @@ def forecast_change(
     ctx: SkillContext,
     setting: Annotated[str, Field(json_schema_extra={"enum": NAMES})],
     target: Target,
-    value: Annotated[float | str, Field()],
+    value: Wanted,
 ) -> tuple[Finding, ...]:
     """Predict what a change would do to latency, KV use and the share of requests inside the SLO. Nothing is changed.
 
