@@ -1,6 +1,6 @@
 """How often verdicts are wrong, with the shipped windows and with the short ones of the stack without GPU.
 
-Run: PYTHONPATH=. python benchmarks/verdict_windows.py [RUNS]
+Run: PYTHONPATH=. python benchmarks/verdict_windows.py [RUNS [POLICY...]]
 
 On simulated fleets of two replicas, each with traffic of its own: a change that does nothing should not be kept as an
 improvement, one that helps should not be undone, one that harms should not be kept. What the loop itself proposes
@@ -91,7 +91,7 @@ def _until_ended(session: Session, number: int) -> Ending:
 def main() -> None:
     """Print a table."""
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else RUNS
-    for policy in POLICIES:
+    for policy in sys.argv[2:] or POLICIES:
         for name, kind in KINDS.items():
             counts = Counter(ending(policy, kind, seed).value for seed in range(runs))
             print(f"{policy:10} {name:13} {dict(counts)}", flush=True)

@@ -1,6 +1,7 @@
 """TOML documents of an incident folder: read, written, and what is wrong with them in one line."""
 
 import json
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ from pydantic import ValidationError
 from stack.errors import InputError
 
 INCIDENT_FILE = "incident.toml"
+BARE = re.compile(r"[A-Za-z0-9_-]+")
+"""Keys that TOML takes without quotes."""
 
 
 def document(path: Path) -> dict[str, Any]:
@@ -35,9 +38,9 @@ def first_problem(error: ValidationError) -> str:
 
 def toml_of(table: dict[str, Any], name: str = "") -> str:
     """`table` as TOML: plain values and lists first, then its tables. A list of tables is written inline."""
-    plain = [f"{json.dumps(key)} = {_value(value)}" for key, value in table.items() if not isinstance(value, dict)]
+    plain = [f"{_key(key)} = {_value(value)}" for key, value in table.items() if not isinstance(value, dict)]
     tables = [
-        toml_of(value, f"{name}.{json.dumps(key)}" if name else json.dumps(key))
+        toml_of(value, f"{name}.{_key(key)}" if name else _key(key))
         for key, value in table.items()
         if isinstance(value, dict)
     ]
@@ -45,10 +48,14 @@ def toml_of(table: dict[str, Any], name: str = "") -> str:
     return "\n".join([*head, *plain, "", *tables])
 
 
+def _key(name: str) -> str:
+    return name if BARE.fullmatch(name) else json.dumps(name)
+
+
 def _value(value: Any) -> str:  # noqa: ANN401
     """A value in TOML. Strings, numbers and booleans are written as JSON writes them, which TOML reads alike."""
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(key)} = {_value(part)}" for key, part in value.items()) + "}"
+        return "{" + ", ".join(f"{_key(key)} = {_value(part)}" for key, part in value.items()) + "}"
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(_value(part) for part in value) + "]"
     return json.dumps(value, ensure_ascii=False)
