@@ -4,26 +4,26 @@ Two methods. `controls`: the changed replica against untouched ones over the sam
 logarithms). `load_adjusted`: the metric against its own past, with the load as covariate and no extrapolation.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import exp, log
+from math import log
+from typing import TypeAlias
 
 import numpy as np
 
 from harness.objective import Slo
 from harness.verification.block import Block, Values
+from harness.verification.controls import CONTROLS_MIN
 from harness.verification.goal import Goal
 from harness.verification.metric import Metric, offered, output_tokens_mean
 from harness.verification.statistics import Floats, Interval, Series, level_change
-from stack.snapshot import FLEET, Signal
+from stack.snapshot import Signal
 
-CONTROLS_MIN = 2
-LOAD_RATIO_MAX = 1.25
-"""Controls are comparable while the changed replica's share of the load moves by no more than this factor."""
+LoadFigure: TypeAlias = Callable[[Block, str], float | None]
+"""What a block says of the load of a replica or the fleet."""
 ONSET_BLOCKS_MAX = 8
 ONSET_BLOCKS_MIN = 2
 ONSET_ALPHA = 0.001
-ONSET_POINT_MIN = {True: log(1.1), False: 0.05}
 BLOCKS_PER_COVARIATE = 5
 
 
@@ -64,7 +64,7 @@ class Comparison:
     def series(self, metric: Metric, *, adjusted: bool = True) -> Series | None:
         """The metric over all blocks in which it was measured."""
         blocks = self.before + self.after
-        values = [self._value(metric, block) for block in blocks]
+        values = [self.figure(metric, block) for block in blocks]
         used = [i for i, value in enumerate(values) if value is not None]
         after_count = sum(i >= len(self.before) for i in used)
         if not after_count or after_count == len(used):
@@ -73,17 +73,23 @@ class Comparison:
         regime = np.unique(levels, return_inverse=True)[1]
         length_s = blocks[0].length_s
         position = np.array([blocks[i].end_s for i in used]) / length_s
-        features = self._features([blocks[i] for i in used], int(regime[-1]) + 1, adjusted)
-        return Series(np.array([values[i] for i in used], dtype=float), position, regime, features)
+        features = self._features([blocks[i] for i in used], int(regime[-1]) + 1, adjusted and not metric.counted)
+        figures = np.array([values[i] for i in used], dtype=float)
+        return Series(figures, position, regime, features, robust=metric.scale.robust)
 
     def level(self, metric: Metric, blocks: Sequence[Block]) -> float | None:
         """The metric's plain mean over blocks, for people: geometric for what is compared as a ratio."""
         raw = [v for b in blocks if (v := metric.of(b.of(self.goal.target), self.slo)) is not None]
         if not raw:
             return None
-        if metric.logarithmic:
-            return exp(sum(log(max(v, metric.floor)) for v in raw) / len(raw))
+        if metric.scale.relative:
+            return metric.scale.back(sum(metric.scaled(v) for v in raw) / len(raw))
         return sum(raw) / len(raw)
+
+    def known_ratio(self, metric: Metric) -> float:
+        """Share of the blocks in which the metric was measured, on the side where it is smaller."""
+        sides = (self.before, self.after)
+        return min(sum(self.figure(metric, b) is not None for b in side) / max(1, len(side)) for side in sides)
 
     @property
     def last_regime(self) -> tuple[Block, ...]:
@@ -96,7 +102,8 @@ class Comparison:
             return len(self.breaks_s) + 1
         return sum(b <= self.before[index].start_s for b in self.breaks_s)
 
-    def _value(self, metric: Metric, block: Block) -> float | None:
+    def figure(self, metric: Metric, block: Block) -> float | None:
+        """What is compared of a block: the metric, transformed, less the controls' mean where there are any."""
         if self.figures is not None:
             return self.figures[block.end_s]
         treated = self._transformed(metric, block.of(self.goal.target))
@@ -108,9 +115,7 @@ class Comparison:
 
     def _transformed(self, metric: Metric, values: Values) -> float | None:
         value = metric.of(values, self.slo)
-        if value is None or not metric.logarithmic:
-            return value
-        return log(max(value, metric.floor))
+        return None if value is None else metric.scaled(value)
 
     def _features(self, blocks: Sequence[Block], levels: int, adjusted: bool) -> Floats:
         """Centred load features; only those known in every block, and no more than the blocks can carry."""
@@ -147,28 +152,37 @@ def load_of(block: Block, target: str) -> float | None:
     return None if arrived is None else arrived / block.length_s * values.get(Signal.PROMPT_TOKENS_MEAN, 1.0)
 
 
-def comparable(before: Sequence[Block], after: Sequence[Block], target: str, margin: float) -> tuple[Block, ...]:
-    """The blocks after the change whose load had been seen before it, give or take `margin`."""
-    seen = [load for block in before if (load := load_of(block, target)) is not None]
-    if not seen:
-        return tuple(after)
-    low, high = min(seen) / (1 + margin), max(seen) * (1 + margin)
-    return tuple(b for b in after if (load := load_of(b, target)) is not None and low <= load <= high)
+def requests_of(block: Block, target: str) -> float | None:
+    """Requests that came in, per second."""
+    arrived = offered(block.of(target))
+    return None if arrived is None else arrived / block.length_s
 
 
-def untouched(before: Sequence[Block], after: Sequence[Block], goal: Goal) -> tuple[str, ...]:
-    """Replicas that can serve as controls; empty when there are fewer than two or the load has shifted."""
-    if not goal.per_replica or goal.target == FLEET:
-        return ()
-    blocks = tuple(before) + tuple(after)
-    others = set.intersection(*(set(b.replicas) for b in blocks)) - {goal.target}
-    names = tuple(sorted(n for n in others if all(b.replicas[n].get(Signal.FINISHED, 0) > 0 for b in blocks)))
-    if len(names) < CONTROLS_MIN:
-        return ()
-    was, now = (_load_share(side, goal.target, names) for side in (before, after))
-    if was is None or now is None or not 1 / LOAD_RATIO_MAX <= now / was <= LOAD_RATIO_MAX:
-        return ()
-    return names
+def prompt_tokens_of(block: Block, target: str) -> float | None:
+    """Mean length of the prompts; None where no request finished."""
+    return block.of(target).get(Signal.PROMPT_TOKENS_MEAN)
+
+
+def comparable(
+    before: Sequence[Block],
+    after: Sequence[Block],
+    target: str,
+    margin: float,
+    figures: Sequence[LoadFigure] = (requests_of, prompt_tokens_of),
+) -> tuple[Block, ...]:
+    """The blocks after the change whose load had been seen before it, by each of `figures`, give or take `margin`."""
+    spans = [(of, _span(before, target, of, margin)) for of in figures]
+    return tuple(b for b in after if all(_within(of(b, target), span) for of, span in spans))
+
+
+def _span(blocks: Sequence[Block], target: str, of: LoadFigure, margin: float) -> tuple[float, float] | None:
+    """From the lowest to the highest value seen, give or take `margin`; None where it was never known."""
+    seen = [value for block in blocks if (value := of(block, target)) is not None]
+    return (min(seen) / (1 + margin), max(seen) * (1 + margin)) if seen else None
+
+
+def _within(value: float | None, span: tuple[float, float] | None) -> bool:
+    return span is None or (value is not None and span[0] <= value <= span[1])
 
 
 def onset_s(
@@ -184,22 +198,17 @@ def onset_s(
     """
     recent = comparison.last_regime
     best: tuple[float, float] | None = None
+    once = replace(comparison, figures={b.end_s: comparison.figure(metric, b) for b in comparison.before})
     for count in range(least, ONSET_BLOCKS_MAX + 1):
         if len(recent) - count < ONSET_BLOCKS_MIN + 1:
             break
-        trial = replace(comparison, before=comparison.before[:-count], after=comparison.before[-count:])
+        trial = replace(once, before=once.before[:-count], after=once.before[-count:])
         change = trial.change(metric, ONSET_ALPHA, adjusted=adjusted)
         if change is None or change.low <= 0 <= change.high:
             continue
-        if abs(change.point) < ONSET_POINT_MIN[metric.logarithmic]:
+        if abs(change.point) < metric.scale.onset_min:
             continue
         clarity = abs(change.point) / (change.high - change.low + 1e-12)
         if best is None or clarity > best[0]:
             best = (clarity, recent[-count].start_s)
     return None if best is None else best[1]
-
-
-def _load_share(blocks: Sequence[Block], target: str, others: Sequence[str]) -> float | None:
-    own = sum(block.of(target).get(Signal.FINISHED, 0.0) for block in blocks)
-    rest = sum(block.of(name).get(Signal.FINISHED, 0.0) for block in blocks for name in others)
-    return own / rest if own and rest else None

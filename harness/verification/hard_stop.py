@@ -4,11 +4,12 @@ from collections.abc import Sequence
 
 from harness.policy import Policy
 from harness.verification.block import Block
-from harness.verification.comparison import LOAD_RATIO_MAX, load_of
+from harness.verification.comparison import load_of
 from stack.snapshot import FLEET, Signal, Snapshot
 
 ERRORS_MIN = 10.0
 KV_FULL_RATIO = 0.95
+PROGRESS = (Signal.GENERATION_TOKENS, Signal.PROMPT_TOKENS, Signal.FINISHED)
 
 
 def hard_stop(snapshot: Snapshot, before: Sequence[Block], targets: Sequence[str], policy: Policy) -> str | None:
@@ -20,7 +21,12 @@ def hard_stop(snapshot: Snapshot, before: Sequence[Block], targets: Sequence[str
         targets: replicas the change was written to.
         policy: limits.
     """
-    return _errors(snapshot, before, policy) or _down(snapshot, targets) or _pressure(snapshot, before, policy)
+    return (
+        _errors(snapshot, before, policy)
+        or _down(snapshot, targets)
+        or _stuck(snapshot, before, targets)
+        or _pressure(snapshot, before, policy)
+    )
 
 
 def _errors(snapshot: Snapshot, before: Sequence[Block], policy: Policy) -> str | None:
@@ -38,11 +44,31 @@ def _down(snapshot: Snapshot, targets: Sequence[str]) -> str | None:
     return f"{', '.join(down)} went down after the change" if down else None
 
 
+def _stuck(snapshot: Snapshot, before: Sequence[Block], targets: Sequence[str]) -> str | None:
+    """A replica with requests inside that moved no token in the window, and did before: an open port is not health."""
+    names = snapshot.replicas if FLEET in targets else targets
+    stuck = [name for name in names if _holds_still(snapshot, name) and before and _moved(before[-1], name)]
+    return f"{', '.join(stuck)} made no progress since the change, with requests inside" if stuck else None
+
+
+def _holds_still(snapshot: Snapshot, name: str) -> bool:
+    inside = [snapshot.fact(signal, name) for signal in (Signal.RUNNING, Signal.WAITING)]
+    if not any(fact is not None and fact.value and fact.start for fact in inside):
+        return False
+    done = [snapshot.value(signal, name) for signal in PROGRESS]
+    return any(count is not None for count in done) and not any(done)
+
+
+def _moved(block: Block, name: str) -> bool:
+    return any(block.of(name).get(signal, 0.0) > 0 for signal in PROGRESS)
+
+
 def _pressure(snapshot: Snapshot, before: Sequence[Block], policy: Policy) -> str | None:
     """TTFT far above its promise, or KV blocks exhausted, at a load that was carried before."""
+    carried = 1 + policy.verification.extrapolation_ratio
     block_loads = [load for b in before if (load := load_of(b, FLEET)) is not None]
     rate, prompt = snapshot.per_s(Signal.ARRIVED), snapshot.value(Signal.PROMPT_TOKENS_MEAN)
-    if rate is not None and block_loads and rate * (prompt or 1.0) > LOAD_RATIO_MAX * max(block_loads):
+    if rate is not None and block_loads and rate * (prompt or 1.0) > carried * max(block_loads):
         return None
     stop = policy.verification.hard_stop_slo_ratio
     ttft_s = snapshot.value(Signal.TTFT_P95_S)

@@ -41,12 +41,14 @@ class Series:
         position: time of each block in units of the block length.
         regime: number of the level each block belongs to, from 0, ascending; the last one is after the change.
         covariates: centred load features, one row per block.
+        robust: whether bursts count less; not for shares, whose worst blocks are what they are about.
     """
 
     values: Floats
     position: Floats
     regime: NDArray[np.int64]
     covariates: Floats
+    robust: bool = True
 
 
 def level_change(series: Series, alpha: float) -> Interval | None:
@@ -60,20 +62,18 @@ def level_change(series: Series, alpha: float) -> Interval | None:
     if levels < 2 or count <= levels + 1:
         return None
     prior = np.zeros(width)
-    weights, correlation, noise = np.ones(count), np.eye(count), 1.0
-    rho = 0.0
+    weights, noise, rho = np.ones(count), 1.0, 0.0
     for _ in range(4):
         prior[levels:] = noise / COVARIATE_PRIOR_SD**2
-        beta, covariance = _solve(design, series.values, correlation, weights, prior)
+        beta, covariance = _solve(design, series, weights, prior, rho)
         residual = series.values - design @ beta
         rho = _autocorrelation(residual, series.position, levels)
-        correlation = _correlation(rho, series.position)
-        scaled = residual * np.sqrt(weights)
-        free = max(1.0, count - levels - _used(design, covariance, levels, prior))
-        noise = max(NOISE_FLOOR, float(scaled @ np.linalg.solve(correlation, scaled)) / free)
-        weights = _huber(residual)
+        scaled = _whitened(residual * np.sqrt(weights), series.position, rho)
+        free = max(1.0, count - levels - _used(covariance, levels, prior))
+        noise = max(NOISE_FLOOR, float(scaled @ scaled) / free)
+        weights = _huber(residual) if series.robust else weights
     prior[levels:] = noise / COVARIATE_PRIOR_SD**2
-    beta, covariance = _solve(design, series.values, correlation, weights, prior)
+    beta, covariance = _solve(design, series, weights, prior, rho)
     contrast = np.zeros(width)
     contrast[levels - 1], contrast[levels - 2] = 1.0, -1.0
     point = float(contrast @ beta)
@@ -93,28 +93,29 @@ def student_quantile(probability: float, freedom: float) -> float:
     return float(z + g1 / freedom + g2 / freedom**2 + g3 / freedom**3 + g4 / freedom**4)
 
 
-def _solve(
-    design: Floats, values: Floats, correlation: Floats, weights: Floats, prior: Floats
-) -> tuple[Floats, Floats]:
+def _solve(design: Floats, series: Series, weights: Floats, prior: Floats, rho: float) -> tuple[Floats, Floats]:
     """Estimate and its covariance in units of the noise variance."""
-    root: Floats = np.sqrt(weights)
-    left = design * root[:, None]
-    inverse = np.linalg.solve(correlation, np.column_stack([left, values * root]))
-    precision = left.T @ inverse[:, :-1] + np.diag(prior) + 1e-12 * np.eye(len(prior))
+    rows = np.column_stack([design, series.values]) * np.sqrt(weights)[:, None]
+    white = _whitened(rows, series.position, rho)
+    left, right = white[:, :-1], white[:, -1]
+    precision = left.T @ left + np.diag(prior + 1e-12)
     covariance: Floats = np.asarray(np.linalg.inv(precision), dtype=np.float64)
-    estimate: Floats = np.asarray(covariance @ (left.T @ inverse[:, -1]), dtype=np.float64)
-    return estimate, covariance
+    return np.asarray(covariance @ (left.T @ right), dtype=np.float64), covariance
 
 
-def _correlation(rho: float, position: Floats) -> Floats:
+def _whitened(rows: Floats, position: Floats, rho: float) -> Floats:
+    """Rows made independent: each less what the one before it foretells, in units of what is left."""
     if rho <= 0:
-        return np.eye(len(position))
-    return np.asarray(np.power(rho, np.abs(position[:, None] - position[None, :])), dtype=np.float64)
+        return rows
+    foretold = np.power(rho, np.diff(position)).reshape((-1,) + (1,) * (rows.ndim - 1))
+    white = rows.copy()
+    white[1:] = (rows[1:] - foretold * rows[:-1]) / np.sqrt(1 - foretold**2)
+    return white
 
 
-def _used(design: Floats, covariance: Floats, levels: int, prior: Floats) -> float:
+def _used(covariance: Floats, levels: int, prior: Floats) -> float:
     """Degrees of freedom the covariates take: each between 0 and 1 by how far the data beat the prior."""
-    return float(sum(1.0 - covariance[i, i] * prior[i] for i in range(levels, design.shape[1])))
+    return float(sum(1.0 - covariance[i, i] * prior[i] for i in range(levels, len(prior))))
 
 
 def _autocorrelation(residual: Floats, position: Floats, levels: int) -> float:

@@ -2,69 +2,66 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import exp, log, log1p
+from math import exp
 
 from harness.outcome import Measured, Verification
-from harness.policy import Policy, VerificationPlan
+from harness.policy import Policy
 from harness.verification.block import Block, joined
-from harness.verification.comparison import Comparison, comparable, onset_s, untouched
+from harness.verification.comparison import Comparison, comparable, onset_s, requests_of
+from harness.verification.controls import controls_of
+from harness.verification.found import Found, found_in, numbers_of
 from harness.verification.goal import Goal
-from harness.verification.metric import METRICS, Metric
+from harness.verification.judgement import GOODPUT, judged, less_work, work_guards
+from harness.verification.metric import METRICS
 from harness.verification.shift import shift_effect
-from harness.verification.statistics import Interval
+from harness.verification.sight import lost_sight
+from stack.snapshot import FLEET, Signal
 
 BLOCKS_BEFORE_MIN = 3
 BLOCKS_AFTER_MIN = 3
+FINISHED_MIN = 50.0
+"""Requests finished after the change below which means and quantiles say nothing."""
 EARLY_ALPHA = 0.002
-SHARE_FLOOR = 0.01
-"""A share below this is reported as if it were this, so that its ratio stays readable."""
-LATENCY_GUARDS = ("ttft_mean_s", "ttft_p99_s", "itl_mean_s", "itl_p99_s", "e2e_per_token_s")
+GUARDRAILS = 4
+"""First tokens, token times, errors, goodput: the total error is split over them as it is over the looks."""
+LATENCY_GUARDS = ("ttft_mean_s", "itl_mean_s", "itl_p99_s", "e2e_per_token_s")
+TAILS = ("ttft_p99_s", "ttft_p95_s")
+"""The late first tokens: the first of these that was measured in most blocks is a guard too."""
+TAIL_KNOWN_RATIO = 0.8
 SHIFT_METRICS = ("e2e_per_token_s", "itl_mean_s")
-WORK_GUARDS = ("served_share", "error_share")
-"""A change that does less work is worse, whatever it does to latency."""
 
 
 @dataclass(frozen=True)
-class _Found:
-    metric: Metric
-    change: Interval
-    before: float
-    after: float
+class _Look:
+    """What is the same for every metric at one look.
 
-    @property
-    def harm(self) -> Interval:
-        """The change with worse counted positive."""
-        c = self.change
-        return c if self.metric.lower_is_better else Interval(-c.point, -c.high, -c.low)
+    Attributes:
+        blocks: how many there are after the change, whatever load they had.
+        alpha: two-sided error of each interval.
+    """
 
-    @property
-    def better(self) -> bool:
-        return self.harm.high < 0
+    goal: Goal
+    policy: Policy
+    blocks: int
+    window_s: float
+    alpha: float
+    early: bool
+    steady: bool
 
-    def harm_since(self, level: float) -> float:
-        """The plain change from `level`, on the metric's own scale, with worse counted positive."""
-        floor = self.metric.floor
-        rise = log(max(self.after, floor) / max(level, floor)) if self.metric.logarithmic else self.after - level
-        return rise if self.metric.lower_is_better else -rise
+    def enough(self, comparison: Comparison) -> bool:
+        """Whether most blocks after the change had a load that can be compared, and there are enough of them."""
+        count = len(comparison.after)
+        return 2 * count >= self.blocks and (self.early or count >= BLOCKS_AFTER_MIN)
 
-    def worse(self, margin: float) -> bool:
-        return self.harm.low > 0 and self.harm.point >= margin
-
-    @property
-    def words(self) -> str:
-        if not self.metric.logarithmic:
-            return f"{self.metric.name} {self.before:.3f} to {self.after:.3f} (change {_points(self.change)})"
-        ratio = exp(self.change.point) - 1
-        low, high = exp(self.change.low) - 1, exp(self.change.high) - 1
-        return f"{self.metric.name} {ratio:+.0%} at equal load ({low:+.0%} to {high:+.0%})"
-
-    def numbers(self) -> Mapping[str, float]:
-        if self.metric.logarithmic:
-            ratio, low, high = exp(self.change.point), exp(self.change.low), exp(self.change.high)
-        else:
-            base = max(self.before, SHARE_FLOOR)
-            ratio, low, high = ((base + d) / base for d in (self.change.point, self.change.low, self.change.high))
-        return {"before": self.before, "after": self.after, "ratio": ratio, "low": low, "high": high}
+    def verification(
+        self,
+        measured: Measured,
+        reason: str,
+        method: str = "",
+        metrics: Mapping[str, Mapping[str, float]] | None = None,
+    ) -> Verification:
+        """The verdict as it is told."""
+        return Verification(measured, reason, metrics or {}, method, self.window_s)
 
 
 def verify(
@@ -79,165 +76,113 @@ def verify(
 ) -> Verification:
     """Judge a change by the blocks before it and after it settled.
 
+    Whatever the goal, no verdict is better than the goodput, the errors, the first tokens (mean and P99, or P95 where
+    there are too few for a P99), the token times and the whole answers allow; and the fleet must not do less work.
+
     Args:
         before: blocks that ended before the change, oldest first.
         after: blocks that began after it had settled.
         goal: what must improve, and where.
         policy: SLO, windows, margins and the total error over all looks.
         breaks_s: times of earlier changes inside `before`; each side of one has a level of its own.
-        steady: whether the level before the change would have lasted; if not, exceeding it is no proof of harm.
         early: only ask whether it is so harmful that it must be undone before the first regular look.
+        steady: whether the level before the change would have lasted; if not, exceeding it is no proof of harm.
     """
     plan = policy.verification
     old, new = joined(before, plan.block_s), joined(after, plan.block_s)
-    window_s = sum(block.length_s for block in new)
+    alpha = EARLY_ALPHA if early else 2 * plan.alpha_ratio / (len(plan.looks_s) * GUARDRAILS)
+    look = _Look(goal, policy, len(new), sum(block.length_s for block in new), alpha, early, steady)
     if not new or len(old) < BLOCKS_BEFORE_MIN:
-        reason = f"{len(old)} blocks before and {len(new)} after the change could be measured"
-        return Verification(Measured.UNMEASURED, reason, window_s=window_s)
-    comparison = _compare(old, new, goal, policy, breaks_s, early)
-    if len(comparison.after) * 2 < len(new) or (not early and len(comparison.after) < BLOCKS_AFTER_MIN):
-        reason = f"only {len(comparison.after)} of {len(new)} blocks had a load that was seen before the change"
-        return Verification(Measured.INCONCLUSIVE, reason, method=comparison.method, window_s=window_s)
-    alpha = EARLY_ALPHA if early else 2 * plan.alpha_ratio / len(plan.looks_s)
-    names = (*goal.metrics, "e2e_per_token_s") if early else (*goal.metrics, *LATENCY_GUARDS, *WORK_GUARDS)
-    found = _found(comparison, names, alpha)
-    measured, reason = _verdict(found, goal, policy, comparison, early, steady)
-    if goal.shifted and not early and measured is Measured.INCONCLUSIVE:
-        shift = _shifted(comparison, policy, alpha, breaks_s, steady)
+        return look.verification(
+            Measured.UNMEASURED, f"{len(old)} blocks before and {len(new)} after the change could be measured"
+        )
+    comparison = _compare(old, new, look, breaks_s)
+    less, work = _work(old, new, comparison, look)
+    found = less or _answer(comparison, look, breaks_s)
+    lost = lost_sight(old, new, goal.target) if found.measured is Measured.IMPROVED else None
+    if lost:
+        found = replace(found, measured=Measured.INCONCLUSIVE, reason=f"{lost}: {found.reason}")
+    return replace(found, metrics={**found.metrics, **work})
+
+
+def _work(
+    old: tuple[Block, ...], new: tuple[Block, ...], comparison: Comparison, look: _Look
+) -> tuple[Verification | None, dict[str, Mapping[str, float]]]:
+    """The verdict on a change since which the fleet, or the changed replica, does less work, if so; and the figures.
+
+    Wherever the change was made the fleet is looked at: one replica can be fast because others do its work, or nobody.
+    Only the requests that come in must be as many as before; what they would have been like, if none is answered,
+    nobody knows.
+    """
+    goal, plan = look.goal, look.policy.verification
+    after = comparable(old, new, FLEET, plan.extrapolation_ratio, (requests_of,))
+    fleet = replace(comparison, after=after, goal=replace(goal, target=FLEET), controls=())
+    numbers: dict[str, Mapping[str, float]] = {}
+    for one in (fleet, comparison) if goal.target != FLEET else (fleet,):
+        found = found_in(one, work_guards(goal), look.alpha) if look.enough(one) else {}
+        numbers |= numbers_of(found, "" if one.goal.target == goal.target else "fleet_")
+        less = less_work(found, one, plan, early=look.early)
+        if less:
+            return look.verification(Measured.WORSE, f"{one.goal.target}: {less}", one.method), numbers
+    return None, numbers
+
+
+def _answer(comparison: Comparison, look: _Look, breaks_s: Sequence[float]) -> Verification:
+    """The verdict by the goal's metrics and the guards."""
+    few = _too_few(comparison, look)
+    if few:
+        return look.verification(Measured.INCONCLUSIVE, few, comparison.method)
+    found = found_in(comparison, _names(comparison, look), look.alpha)
+    measured, reason = judged(found, look.goal, look.policy, comparison, early=look.early, steady=look.steady)
+    if look.goal.shifted and not look.early and measured is Measured.INCONCLUSIVE:
+        shift = _shifted(comparison, look, breaks_s)
         if shift is not None:
-            return Verification(Measured.IMPROVED, shift[0], found_numbers(found) | shift[1], "controls", window_s)
-    return Verification(measured, reason, found_numbers(found), comparison.method, window_s)
+            return look.verification(Measured.IMPROVED, shift[0], "controls", numbers_of(found) | shift[1])
+    return look.verification(measured, reason, comparison.method, numbers_of(found))
 
 
-def found_numbers(found: Mapping[str, "_Found"]) -> dict[str, Mapping[str, float]]:
-    """The measured figures as a verification lists them."""
-    return {name: item.numbers() for name, item in found.items()}
+def _too_few(comparison: Comparison, look: _Look) -> str | None:
+    """Why there is too little to judge by, in words."""
+    if not look.enough(comparison):
+        return f"only {len(comparison.after)} of {look.blocks} blocks had a load that was seen before the change"
+    finished = sum(block.of(look.goal.target).get(Signal.FINISHED, 0.0) for block in comparison.after)
+    if not look.early and finished < FINISHED_MIN:
+        return f"only {finished:g} requests finished since the change, at least {FINISHED_MIN:g} are needed"
+    return None
+
+
+def _names(comparison: Comparison, look: _Look) -> tuple[str, ...]:
+    if look.early:
+        return (*look.goal.metrics, "e2e_per_token_s")
+    known = [name for name in TAILS if comparison.known_ratio(METRICS[name]) >= TAIL_KNOWN_RATIO]
+    return (*look.goal.metrics, GOODPUT, *LATENCY_GUARDS, *known[:1])
 
 
 def _shifted(
-    comparison: Comparison, policy: Policy, alpha: float, breaks_s: Sequence[float], steady: bool
+    comparison: Comparison, look: _Look, breaks_s: Sequence[float]
 ) -> tuple[str, dict[str, Mapping[str, float]]] | None:
     """The gain from a shift of traffic between replicas, in words and numbers; None when there is none."""
     writes = tuple(b for b in comparison.breaks_s if b in breaks_s)
     for name in SHIFT_METRICS:
         metric = METRICS[name]
         past = replace(comparison, breaks_s=writes)
-        change = shift_effect(past, comparison.goal.shifted, metric, alpha, steady=steady)
+        change = shift_effect(past, comparison.goal.shifted, metric, look.alpha, steady=look.steady)
         now = comparison.level(metric, comparison.after)
         if change is not None and now is not None and change.high < 0:
-            item = _Found(metric, change, now / exp(change.point), now)
+            item = Found(metric, change, now / exp(change.point), now)
             reason = f"{item.words}, by the excess over untouched replicas in the same minutes"
             return reason, {f"{name}_by_shift": item.numbers()}
     return None
 
 
-def _compare(
-    old: tuple[Block, ...], new: tuple[Block, ...], goal: Goal, policy: Policy, breaks_s: Sequence[float], early: bool
-) -> Comparison:
-    controls = untouched(old, new, goal)
+def _compare(old: tuple[Block, ...], new: tuple[Block, ...], look: _Look, breaks_s: Sequence[float]) -> Comparison:
+    goal, policy = look.goal, look.policy
+    controls = controls_of(old, new, goal)
     seen = new if controls else comparable(old, new, goal.target, policy.verification.extrapolation_ratio)
     usable = tuple(b for b in sorted(breaks_s) if sum(block.start_s >= b for block in old) >= 2)
     comparison = Comparison(old, seen, goal, policy.slo, usable, controls)
-    for name in () if early else goal.metrics:
+    for name in () if look.early else goal.metrics:
         onset = onset_s(comparison, METRICS[name])
         if onset is not None:
             return replace(comparison, breaks_s=(*(b for b in usable if b < onset), onset))
     return comparison
-
-
-def _found(comparison: Comparison, names: Sequence[str], alpha: float) -> dict[str, _Found]:
-    found: dict[str, _Found] = {}
-    for name in dict.fromkeys(names):
-        metric = METRICS[name]
-        change = comparison.change(metric, alpha)
-        was, now = (comparison.level(metric, side) for side in (comparison.last_regime, comparison.after))
-        if change is not None and was is not None and now is not None:
-            found[name] = _Found(metric, change, was, now)
-    return found
-
-
-def _verdict(
-    found: Mapping[str, _Found], goal: Goal, policy: Policy, comparison: Comparison, early: bool, steady: bool
-) -> tuple[Measured, str]:
-    """Less work is worse whatever came before; later answers only where waits were not growing already."""
-    if early:
-        measured, reason = _early(found, comparison, policy.verification)
-    elif less := _less_work(found, goal, policy.verification):
-        return Measured.WORSE, less
-    else:
-        measured, reason = _judged(found, goal, policy, comparison, steady)
-    if measured is Measured.WORSE and not steady:
-        return Measured.INCONCLUSIVE, f"waits were growing before the change already: {reason}"
-    return measured, reason
-
-
-def _early(found: Mapping[str, _Found], comparison: Comparison, plan: VerificationPlan) -> tuple[Measured, str]:
-    """Great harm, against all that was measured before and against the last minutes: trouble that began there stays."""
-    for name in (*comparison.goal.metrics, "e2e_per_token_s"):
-        item = found.get(name)
-        if item is None:
-            continue
-        limit = log1p(plan.early_harm_ratio) if item.metric.logarithmic else 0.2
-        last = comparison.level(item.metric, comparison.before[-1:])
-        if item.worse(limit) and (last is None or item.harm_since(last) >= limit):
-            return Measured.WORSE, f"{item.words}: far worse already"
-    return Measured.INCONCLUSIVE, "no sign of great harm yet"
-
-
-def _less_work(found: Mapping[str, _Found], goal: Goal, plan: VerificationPlan) -> str | None:
-    """How less work is done than before, in words; None when it is not. A goal that sheds says so beforehand."""
-    for name in WORK_GUARDS:
-        item = found.get(name)
-        margin = plan.error_margin_ratio if name == "error_share" else plan.goodput_margin_ratio
-        declared = goal.sheds and name == "served_share"
-        # Work is counted, not modelled: what the load would explain must also be seen in the plain figures.
-        if item is not None and item.worse(margin) and item.harm_since(item.before) >= margin and not declared:
-            return f"{item.words}: less work is done"
-    return None
-
-
-def _judged(
-    found: Mapping[str, _Found], goal: Goal, policy: Policy, comparison: Comparison, steady: bool
-) -> tuple[Measured, str]:
-    goals = [found[name] for name in goal.metrics if name in found]
-    if not goals:
-        return Measured.UNMEASURED, f"none of {', '.join(goal.metrics)} was measured on both sides"
-    gains = [item for item in goals if item.better]
-    harms = [item for item in _harms(found, goal, policy) if _counts(item, bool(gains), found, policy, comparison)]
-    if harms and (steady or not gains):
-        return Measured.WORSE, "; ".join(item.words for item in harms)
-    if gains:
-        return Measured.IMPROVED, "; ".join(item.words for item in gains)
-    return Measured.INCONCLUSIVE, "no clear effect: " + "; ".join(item.words for item in goals)
-
-
-def _harms(found: Mapping[str, _Found], goal: Goal, policy: Policy) -> list[_Found]:
-    plan = policy.verification
-    names = dict.fromkeys((*goal.metrics, *LATENCY_GUARDS))
-    return [
-        found[name]
-        for name in names
-        if name in found
-        and found[name].worse(log1p(plan.harm_margin_ratio) if METRICS[name].logarithmic else plan.goodput_margin_ratio)
-    ]
-
-
-def _counts(item: _Found, gained: bool, found: Mapping[str, _Found], policy: Policy, comparison: Comparison) -> bool:
-    """Whether a harm decides.
-
-    Token times may rise when a queue is relieved. With a gain end to end, or where whole answers did not get slower,
-    that is a trade as long as the figure stays well inside its promise. A figure about which nothing is promised is
-    harm, unless there is a gain and no fewer requests keep what is promised.
-    """
-    limits = [item.metric.limit(block.of(comparison.goal.target), policy.slo) for block in comparison.after]
-    known = [limit for limit in limits if limit is not None]
-    promises, answers = found.get("slo_share"), found.get("e2e_per_token_s")
-    if not known:
-        return not gained or promises is None or promises.harm.point > 0
-    if not gained and (answers is None or answers.harm.point > 0):
-        return True
-    return item.after > policy.latency.slo_max_ratio * min(known)
-
-
-def _points(change: Interval) -> str:
-    return f"{change.point:+.3f}, {change.low:+.3f} to {change.high:+.3f}"

