@@ -43,3 +43,17 @@ ASSUMED = StackNoise(
         "itl_tail": Noise(0.0, 0.05),
     },
 )
+
+SIMULATED = StackNoise(
+    source="benchmarks/verdict_noise.py: simulated fleets of four at 80 % of capacity, blocks of 60 s; the larger of "
+    "two loads for the tail of first tokens",
+    block_s=60.0,
+    requests=900.0,
+    fleet=Noise(0.0, 0.0),
+    own={
+        "ttft": Noise(0.01, 0.069),
+        "itl": Noise(0.04, 0.059),
+        "ttft_tail": Noise(0.03, 0.160),
+        "itl_tail": Noise(0.0, 0.073),
+    },
+)
