@@ -84,7 +84,8 @@ class Supervision:
         plan, youngest = self.policy.verification, stack[-1]
         begun_s, settled_s = _applied_s(stack[0]), _applied_s(youngest) + plan.settle_s
         before = self.blocks.between(begun_s - plan.before_s, begun_s)
-        seen = judgeable(before, self.blocks.between(settled_s, now_s), _applied_s(youngest))
+        goal = stacked_goal(stack)
+        seen = judgeable(before, self.blocks.between(settled_s, now_s), _applied_s(youngest), goal.target)
         measured_s = sum(block.length_s for block in seen.blocks)
         due = sum(look_s <= measured_s * 1.001 for look_s in plan.looks_s)
         last = now_s > settled_s + plan.longest_s + plan.blind_grace_s or due == len(plan.looks_s)
@@ -94,7 +95,6 @@ class Supervision:
             return WAIT
         self._looks[youngest.id], self._measured[youngest.id] = max(due, spent), len(seen.blocks)
         early = due <= spent and not last
-        goal = stacked_goal(stack)
         found = verify(before, seen.blocks, goal, self.policy, breaks_s=breaks_s, early=early, steady=seen.steady)
         return _decision(found, last, stack)
 
