@@ -8,7 +8,8 @@ from stack.incident import ActionPattern, Truth
 from stack.layer import Layer
 from stack.snapshot import FLEET
 
-USUAL = random_load(2.2, 96, 48)
+USUAL = random_load(3.2, 96, 48)
+"""Two replicas carry it with ease, one does not."""
 SLOW = "answers have become slow to start, what is wrong?"
 
 
