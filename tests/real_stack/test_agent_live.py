@@ -48,7 +48,7 @@ def test_a_cap_that_is_too_small_is_found_raised_and_kept_on_measured_effect(liv
         live.control.write("running_request_cap", name, 1.0)
     load = random_load(1.7, 96, 48)
     with (
-        running([load], live.configuration, 900, tmp_path, dict(os.environ, OMP_NUM_THREADS="1")),
+        running("cap", [load], live.configuration, 900, tmp_path, dict(os.environ, OMP_NUM_THREADS="1")),
         live_session(settings_of(live)) as session,
     ):
         cycle_until(session, 60, lambda: session.elapsed_s > 55)
