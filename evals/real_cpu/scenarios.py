@@ -123,7 +123,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         ),
         settings=(("replica_state", "r2", "drain"),),
     ),
-    Scenario("healthy-light", "A quiet hour", "is everything all right?", (random_load(0.8, 96, 48),), Truth()),
+    Scenario("healthy-light", "A quiet hour", "is everything all right?", (random_load(0.8, 32, 32),), Truth()),
     Scenario(
         "healthy-reuse",
         "Few heads, well cached, a moderate load",
