@@ -10,8 +10,9 @@ from stack.snapshot import FLEET, Signal, Snapshot
 ERRORS_MIN = 10.0
 KV_FULL_RATIO = 0.95
 FINISHED_MIN = 5.0
-WAITED_RATIO = 2.0
-"""Who waited when the change was made waits no longer than those before, if it helps; twice that has another reason."""
+RECENT_BLOCKS = 2
+WAITED_RATIO = 4.0
+"""Of the waits just before a change: those still in the queue then may have waited longer than any that was answered."""
 
 
 def hard_stop(snapshot: Snapshot, before: Sequence[Block], targets: Sequence[str], policy: Policy) -> str | None:
@@ -47,10 +48,8 @@ def _pressure(snapshot: Snapshot, before: Sequence[Block], policy: Policy) -> st
     rate, prompt = snapshot.per_s(Signal.ARRIVED), snapshot.value(Signal.PROMPT_TOKENS_MEAN)
     if rate is not None and block_loads and rate * (prompt or 1.0) > LOAD_RATIO_MAX * max(block_loads):
         return None
-    promised_s = policy.verification.hard_stop_slo_ratio * policy.slo.ttft_limit_s(prompt or 0.0)
-    # A promise broken before the change is what the change is for: waits that began earlier still end after it.
-    limit_s = max(promised_s, WAITED_RATIO * max((_late_s(b) for b in before), default=0.0))
     figure, ttft_s = _ttft(snapshot)
+    limit_s = _wait_limit_s(before, policy.verification.hard_stop_slo_ratio * policy.slo.ttft_limit_s(prompt or 0.0))
     if ttft_s is not None and ttft_s > limit_s:
         return f"TTFT {figure} is {ttft_s:.2f} s, limit {limit_s:.2f} s"
     kv, preempted = snapshot.value(Signal.KV_USAGE_RATIO), snapshot.value(Signal.PREEMPTIONS)
@@ -68,9 +67,16 @@ def _ttft(snapshot: Snapshot) -> tuple[str, float | None]:
     return "mean", snapshot.value(Signal.TTFT_MEAN_S)
 
 
-def _late_s(block: Block) -> float:
+def _wait_limit_s(before: Sequence[Block], promised_s: float) -> float:
+    """A promise broken just before the change is what the change is for: waits that began earlier still end after it."""
+    told_s = [late_s for block in before if (late_s := _late_s(block)) is not None]
+    recent_s = max(told_s[-RECENT_BLOCKS:], default=0.0)
+    return WAITED_RATIO * recent_s if recent_s > promised_s else promised_s
+
+
+def _late_s(block: Block) -> float | None:
     """TTFT P95, or the mean where too few requests finished to tell it: that it was broken is then told too seldom."""
-    return block.fleet.get(Signal.TTFT_P95_S, block.fleet.get(Signal.TTFT_MEAN_S, 0.0))
+    return block.fleet.get(Signal.TTFT_P95_S, block.fleet.get(Signal.TTFT_MEAN_S))
 
 
 def _share(block: Block) -> float:

@@ -33,7 +33,17 @@ def test_a_promise_broken_before_is_not_held_against_the_change_however_it_was_m
 
 
 def test_a_promise_broken_a_little_before_does_not_excuse_waits_many_times_as_long():
-    assert "limit 4.00 s" in str(hard_stop(LATE, before(ttft_p95_s=2.0, **LOAD), ["r1"], POLICY))
+    assert "limit 8.00 s" in str(hard_stop(LATE, before(ttft_p95_s=2.0, **LOAD), ["r1"], POLICY))
+
+
+def test_what_was_late_long_before_the_change_does_not_excuse_it():
+    blocks = (*before(ttft_p95_s=20.0, **LOAD), *before(ttft_p95_s=0.5, **LOAD), *before(ttft_p95_s=0.5, **LOAD))
+    assert "limit 1.5" in str(hard_stop(LATE, blocks, ["r1"], POLICY))
+
+
+def test_minutes_in_which_nothing_was_answered_were_late_too():
+    blocks = (*before(ttft_p95_s=20.0, **LOAD), *before(**LOAD), *before(**LOAD))
+    assert hard_stop(LATE, blocks, ["r1"], POLICY) is None
 
 
 @pytest.mark.parametrize(("finished", "stops"), [(5.0, True), (4.0, False)])
