@@ -12,7 +12,7 @@ KV_FULL_RATIO = 0.95
 FINISHED_MIN = 5.0
 RECENT_BLOCKS = 2
 WAITED_RATIO = 4.0
-"""Of the waits just before a change: those still in the queue then may have waited longer than any that was answered."""
+"""Of the waits just before a change: who still queues then may have waited longer than any that was answered."""
 
 
 def hard_stop(snapshot: Snapshot, before: Sequence[Block], targets: Sequence[str], policy: Policy) -> str | None:
@@ -68,7 +68,7 @@ def _ttft(snapshot: Snapshot) -> tuple[str, float | None]:
 
 
 def _wait_limit_s(before: Sequence[Block], promised_s: float) -> float:
-    """A promise broken just before the change is what the change is for: waits that began earlier still end after it."""
+    """A promise broken just before a change is what the change is for: waits that began earlier end after it."""
     told_s = [late_s for block in before if (late_s := _late_s(block)) is not None]
     recent_s = max(told_s[-RECENT_BLOCKS:], default=0.0)
     return WAITED_RATIO * recent_s if recent_s > promised_s else promised_s
