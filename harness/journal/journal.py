@@ -1,52 +1,36 @@
 """The journal: what was decided and done. It, and nothing else, is the truth about effects."""
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from collections.abc import Mapping
+from datetime import datetime
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
 from harness.action import Action
 from harness.approval import Approve, Edit, Reject
 from harness.errors import TransitionError
-from harness.gate.history import HOUR_S, History
-from harness.journal.record import ENDED, LEGAL, OPEN, Permit, Record, State
-from harness.journal.row import action_row, permit_row, record_from, verdict_row, verification_row
-from harness.journal.schema import ACTION, EVENT, FREEZE
+from harness.journal.ledger import Ledger
+from harness.journal.reading import FREEZE, UNFREEZE, JournalReader
+from harness.journal.record import Permit, Record, State
+from harness.journal.row import permit_row, record_from, verdict_row, verification_row
+from harness.journal.schema import ACTION
 from harness.journal.store import Store
 from harness.mode import Mode
 from harness.outcome import Measured, Verification
 from harness.verdict import Ruling, Verdict
 from stack.clock import Clock, WallClock
-from stack.errors import UnknownSettingError
-from stack.setting import SettingClass, Value
+from stack.setting import Value
 
 AUTO = "auto"
 """Who decided when nobody was asked."""
-HISTORY_S = 3 * HOUR_S
 
 
-@dataclass(frozen=True)
-class Event:
-    """One line of the log."""
-
-    seq: int
-    action_id: int | None
-    time_s: float
-    at: datetime
-    what: str
-    numbers: Mapping[str, Any]
-
-
-class Journal:
-    """Actions and their events in a store. Every state change is a guarded update in one transaction with its event."""
+class Journal(JournalReader):
+    """A journal to write in. Every state change is a guarded update in one transaction with its line in the log."""
 
     def __init__(self, store: Store, *, stack: str = "stack", wall: Clock | None = None) -> None:
-        self._store = store
-        self._stack = stack
-        self._wall = wall or WallClock()
+        super().__init__(store, stack=stack)
+        self._ledger = Ledger(store, stack, wall or WallClock())
 
     def propose(
         self,
@@ -65,17 +49,17 @@ class Journal:
             key: makes the call repeatable: a second proposal with the same key is the first one.
         """
         state = _first_state(verdict, mode)
-        with self._store.begin() as connection:
+        with self._ledger.begin() as connection:
             if key is not None:
                 known = connection.execute(select(ACTION).where(ACTION.c.key == key)).mappings().first()
                 if known is not None:
                     return record_from(known)
-            action_id = self._insert(connection, action, verdict, now_s, expiry_s, key)
+            action_id = self._ledger.insert(connection, action, verdict, now_s, expiry_s, key)
             columns: dict[str, object] = {
                 "decided_by": AUTO if state is State.APPROVED else None,
                 "end_reason": "; ".join(hit.detail for hit in verdict.hits) if state is State.DENIED else None,
             }
-            self._move(connection, action_id, State.PROPOSED, state, now_s, _why(verdict), **columns)
+            self._ledger.move(connection, action_id, State.PROPOSED, state, now_s, _why(verdict), **columns)
         return self.record(action_id)
 
     def decide(self, action_id: int, decision: Approve | Reject, *, now_s: float) -> Record:
@@ -111,14 +95,14 @@ class Journal:
         self.expire(now_s=now_s)
         action = decision.of(self.record(action_id).action)
         state = State.DENIED if verdict.ruling is Ruling.DENY else State.APPROVED
-        with self._store.begin() as connection:
-            edited = self._insert(connection, action, verdict, now_s, expiry_s, None)
+        with self._ledger.begin() as connection:
+            edited = self._ledger.insert(connection, action, verdict, now_s, expiry_s, None)
             numbers = {"by": decision.by, "replaced_by": edited}
             reason = f"edited by {decision.by}, replaced by {edited}"
             columns: dict[str, object] = {"decided_by": decision.by, "end_reason": reason}
-            self._move(connection, action_id, State.AWAITING_APPROVAL, State.REJECTED, now_s, numbers, **columns)
-            why = _why(verdict) | {"replaces": action_id}
-            self._move(connection, edited, State.PROPOSED, state, now_s, why, decided_by=decision.by)
+            waiting, why = State.AWAITING_APPROVAL, _why(verdict) | {"replaces": action_id}
+            self._ledger.move(connection, action_id, waiting, State.REJECTED, now_s, numbers, **columns)
+            self._ledger.move(connection, edited, State.PROPOSED, state, now_s, why, decided_by=decision.by)
         return self.record(edited)
 
     def expire(self, *, now_s: float) -> None:
@@ -128,11 +112,11 @@ class Journal:
             ACTION.c.state == State.AWAITING_APPROVAL.value,
             ACTION.c.expires_at <= self.wall_now(),
         )
-        with self._store.begin() as connection:
+        columns: dict[str, object] = {"end_reason": "nobody decided in time"}
+        with self._ledger.begin() as connection:
             for action_id in connection.execute(late).scalars().all():
-                reason = "nobody decided in time"
-                columns: dict[str, object] = {"end_reason": reason}
-                self._move(connection, action_id, State.AWAITING_APPROVAL, State.EXPIRED, now_s, {}, **columns)
+                waiting = State.AWAITING_APPROVAL
+                self._ledger.move(connection, action_id, waiting, State.EXPIRED, now_s, {}, **columns)
 
     def arm(self, action_id: int, permit: Permit, now_s: float) -> None:
         """Commit the permit: from here on the undo is stored, and the writes in it may be sent.
@@ -160,8 +144,8 @@ class Journal:
         Raises:
             TransitionError: not legal, or the action is not in `source` any more.
         """
-        with self._store.begin() as connection:
-            self._move(connection, action_id, source, to, now_s, numbers or {}, **columns)
+        with self._ledger.begin() as connection:
+            self._ledger.move(connection, action_id, source, to, now_s, numbers or {}, **columns)
 
     def end(
         self,
@@ -199,119 +183,20 @@ class Journal:
 
     def note(self, action_id: int | None, what: str, now_s: float, numbers: Mapping[str, object]) -> None:
         """Log something that changes no state."""
-        with self._store.begin() as connection:
-            self._log(connection, action_id, what, now_s, numbers)
-
-    def record(self, action_id: int) -> Record:
-        """The present row of an action.
-
-        Raises:
-            TransitionError: there is none.
-        """
-        with self._store.begin() as connection:
-            row = connection.execute(select(ACTION).where(ACTION.c.id == action_id)).mappings().first()
-        if row is None:
-            raise TransitionError(f"action {action_id}: there is no such action")
-        return record_from(row)
-
-    def records(self, states: Collection[State] | None = None) -> tuple[Record, ...]:
-        """Actions of this stack in any of `states` (all states if None), oldest first."""
-        query = select(ACTION).where(ACTION.c.stack == self._stack).order_by(ACTION.c.id)
-        if states is not None:
-            query = query.where(ACTION.c.state.in_([state.value for state in states]))
-        with self._store.begin() as connection:
-            return tuple(record_from(row) for row in connection.execute(query).mappings())
-
-    def open_records(self) -> tuple[Record, ...]:
-        """Actions between permit and ending, oldest write first."""
-        return tuple(sorted(self.records(OPEN), key=lambda r: (r.armed_s or 0.0, r.id)))
-
-    def ended(self) -> tuple[Record, ...]:
-        """Actions that came to one of the four endings, oldest first."""
-        return self.records(ENDED)
-
-    def events(self, action_id: int | None = None) -> tuple[Event, ...]:
-        """The log, oldest first; of one action if named."""
-        query = select(EVENT).order_by(EVENT.c.seq)
-        if action_id is not None:
-            query = query.where(EVENT.c.action_id == action_id)
-        with self._store.begin() as connection:
-            return tuple(Event(**row) for row in connection.execute(query).mappings())
+        with self._ledger.begin() as connection:
+            self._ledger.log(connection, action_id, what, now_s, numbers)
 
     def freeze(self, reason: str, *, by: str, now_s: float) -> None:
         """Halt all new changes until a person lifts it."""
-        self._switch(True, reason, by, now_s)
+        self.note(None, FREEZE, now_s, {"reason": reason, "by": by})
 
     def unfreeze(self, reason: str, *, by: str, now_s: float) -> None:
         """Allow changes again."""
-        self._switch(False, reason, by, now_s)
-
-    def frozen(self) -> str | None:
-        """Why changes are halted; None when they are not."""
-        with self._store.begin() as connection:
-            last = connection.execute(select(FREEZE).order_by(FREEZE.c.seq.desc()).limit(1)).mappings().first()
-        return last["reason"] if last is not None and last["frozen"] else None
-
-    def history(self, now_s: float, *, watched_s: float = 0.0) -> History:
-        """What the gate needs to know of the past: recent and open actions that wrote, and the freeze."""
-        written = [r for r in self.records(OPEN | ENDED) if r.applied_s is not None or r.is_open]
-        recent = [r for r in written if r.is_open or (r.touched_s or 0.0) >= now_s - HISTORY_S]
-        past = sorted((r.past for r in recent), key=lambda p: p.written_s)
-        return History(tuple(past), self.frozen(), watched_s)
+        self.note(None, UNFREEZE, now_s, {"reason": reason, "by": by})
 
     def wall_now(self) -> datetime:
         """Wall time, UTC."""
-        return datetime.fromtimestamp(self._wall.now_s(), UTC)
-
-    def _switch(self, frozen: bool, reason: str, by: str, now_s: float) -> None:
-        with self._store.begin() as connection:
-            row = {"time_s": now_s, "at": self.wall_now(), "frozen": frozen, "reason": reason, "by": by}
-            connection.execute(insert(FREEZE).values(**row))
-            self._log(connection, None, "freeze" if frozen else "unfreeze", now_s, {"reason": reason, "by": by})
-
-    def _insert(
-        self, connection: Connection, action: Action, verdict: Verdict, now_s: float, expiry_s: float, key: str | None
-    ) -> int:
-        result = connection.execute(
-            insert(ACTION).values(
-                key=key,
-                stack=self._stack,
-                state=State.PROPOSED.value,
-                setting=action.setting,
-                target=action.target,
-                setting_class=_class_of(action),
-                proposal=action_row(action),
-                verdict=verdict_row(verdict),
-                proposed_s=now_s,
-                expires_at=self.wall_now() + timedelta(seconds=expiry_s),
-            )
-        )
-        action_id = int(result.inserted_primary_key[0])  # type: ignore[index]
-        self._log(connection, action_id, State.PROPOSED.value, now_s, action_row(action))
-        return action_id
-
-    def _move(
-        self,
-        connection: Connection,
-        action_id: int,
-        source: State,
-        to: State,
-        now_s: float,
-        numbers: Mapping[str, object],
-        **columns: object,
-    ) -> None:
-        if to not in LEGAL.get(source, frozenset()):
-            raise TransitionError(f"action {action_id}: there is no way from {source} to {to}")
-        guarded = update(ACTION).where(ACTION.c.id == action_id, ACTION.c.state == source.value)
-        if connection.execute(guarded.values(state=to.value, **columns)).rowcount != 1:
-            raise TransitionError(f"action {action_id}: expected it to be {source}, somebody else moved it")
-        self._log(connection, action_id, to.value, now_s, numbers)
-
-    def _log(
-        self, connection: Connection, action_id: int | None, what: str, now_s: float, numbers: Mapping[str, object]
-    ) -> None:
-        row = {"action_id": action_id, "time_s": now_s, "at": self.wall_now(), "what": what, "numbers": dict(numbers)}
-        connection.execute(insert(EVENT).values(**row))
+        return self._ledger.wall_now()
 
 
 def _first_state(verdict: Verdict, mode: Mode) -> State:
@@ -324,11 +209,3 @@ def _first_state(verdict: Verdict, mode: Mode) -> State:
 
 def _why(verdict: Verdict) -> dict[str, object]:
     return {"verdict": verdict_row(verdict)}
-
-
-def _class_of(action: Action) -> str:
-    """The class of its setting; an unknown setting is never changed, which is what class D says."""
-    try:
-        return action.declaration.setting_class.value
-    except UnknownSettingError:
-        return SettingClass.D.value

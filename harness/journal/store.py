@@ -1,10 +1,13 @@
 """The store: one SQLite database, opened, checked and brought to the present schema before anything is done."""
 
+import sqlite3
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from alembic import command
 from alembic.config import Config
@@ -56,37 +59,62 @@ def open_store(path: Path | None = None, *, busy_timeout_s: float = BUSY_TIMEOUT
     """
     if path is not None:
         _check_file(path)
-    store = Store(_engine(path, busy_timeout_s), str(path) if path is not None else "store in memory")
+        _create(path)
+    return _checked(
+        Store(_engine(path, busy_timeout_s), str(path) if path is not None else "store in memory"), _migrate
+    )
+
+
+def read_store(path: Path, *, busy_timeout_s: float = BUSY_TIMEOUT_S) -> Store:
+    """Open the database at `path` for reading only; nothing is created or brought to the present schema.
+
+    Raises:
+        StoreError: it is absent, busy, corrupt, not a database, not ours, or has another release's schema.
+    """
+    if not path.is_file():
+        raise StoreError(f"{path}: expected a journal, found no file")
+    return _checked(Store(_engine(path, busy_timeout_s, read_only=True), str(path)), _check_version)
+
+
+def _checked(store: Store, prepare: Callable[[Connection, str], None]) -> Store:
     try:
         with store.begin() as connection:
             _check_content(connection, store.name)
-            _migrate(connection, store.name)
+            prepare(connection, store.name)
     except StoreError:
         store.close()
         raise
     return store
 
 
-def _engine(path: Path | None, busy_timeout_s: float) -> Engine:
+def _engine(path: Path | None, busy_timeout_s: float, *, read_only: bool = False) -> Engine:
     if path is None:
         engine = create_engine("sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False})
     else:
-        engine = create_engine(f"sqlite:///{path}", poolclass=NullPool)
+        engine = create_engine(f"sqlite:///{path}", poolclass=NullPool, creator=_opener(path))
 
     def prepare(connection: Any, _record: object) -> None:  # noqa: ANN401 - the driver's own connection
         connection.isolation_level = None
         connection.execute(f"PRAGMA busy_timeout = {int(busy_timeout_s * 1000)}")
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA synchronous = FULL")
-        if path is not None:
+        if read_only:
+            connection.execute("PRAGMA query_only = ON")
+        elif path is not None:
             connection.execute("PRAGMA journal_mode = DELETE")
 
     def immediately(connection: Connection) -> None:
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        connection.exec_driver_sql("BEGIN" if read_only else "BEGIN IMMEDIATE")
 
     event.listen(engine, "connect", prepare)
     event.listen(engine, "begin", immediately)
     return engine
+
+
+def _opener(path: Path) -> Callable[[], sqlite3.Connection]:
+    """Connects to the file that is there: one that vanished must not come back empty."""
+    uri = f"file:{quote(str(path.absolute()))}?mode=rw"
+    return lambda: sqlite3.connect(uri, uri=True)
 
 
 def _check_file(path: Path) -> None:
@@ -101,6 +129,15 @@ def _check_file(path: Path) -> None:
             raise StoreError(f"{path}: {place} is read-only, the journal must be able to write")
 
 
+def _create(path: Path) -> None:
+    if path.exists():
+        return
+    try:
+        path.touch(mode=0o600)
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be created: {error.strerror}") from error
+
+
 def _check_content(connection: Connection, name: str) -> None:
     found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar()
     if found != "ok":
@@ -111,17 +148,41 @@ def _check_content(connection: Connection, name: str) -> None:
 
 
 def _migrate(connection: Connection, name: str) -> None:
-    config = Config()
-    config.set_main_option("script_location", MIGRATIONS)
-    if "alembic_version" in inspect(connection).get_table_names():
-        held = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
-        if held == ScriptDirectory.from_config(config).get_current_head():
-            return
+    if _version(connection) == _head():
+        return
+    config = _migrations()
     config.attributes["connection"] = connection
     try:
         command.upgrade(config, "head")
     except CommandError as error:
         raise StoreError(f"{name}: written by another release of FlashVector: {error}") from error
+
+
+def _check_version(connection: Connection, name: str) -> None:
+    wanted, held = _head(), _version(connection)
+    if held is None:
+        raise StoreError(f"{name}: expected a FlashVector journal, found an empty database")
+    if held != wanted:
+        found = f"expected a journal of this release ({wanted}), found {held}"
+        raise StoreError(f"{name}: {found}; a session or `flashvector doctor` brings an older one up to date")
+
+
+@cache
+def _head() -> str | None:
+    """Revision of this release's schema."""
+    return ScriptDirectory.from_config(_migrations()).get_current_head()
+
+
+def _version(connection: Connection) -> str | None:
+    if "alembic_version" not in inspect(connection).get_table_names():
+        return None
+    return connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
+
+
+def _migrations() -> Config:
+    config = Config()
+    config.set_main_option("script_location", MIGRATIONS)
+    return config
 
 
 def _cause(error: DBAPIError) -> str:
