@@ -1,151 +1,76 @@
 """The journal: what was decided and done. It, and nothing else, is the truth about effects."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from dataclasses import replace
 
-from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
-from harness.action import Action
-from harness.approval import Approve, Edit, Reject
 from harness.errors import TransitionError
-from harness.journal.ledger import Ledger
-from harness.journal.reading import FREEZE, UNFREEZE, JournalReader
+from harness.journal.proposals import AUTO, Proposals
+from harness.journal.reading import FREEZE, HALTED, UNFREEZE, Event
 from harness.journal.record import Permit, Record, State
-from harness.journal.row import permit_row, record_from, verdict_row, verification_row
-from harness.journal.schema import ACTION
-from harness.journal.store import Store
-from harness.mode import Mode
+from harness.journal.row import permit_row, verification_row
 from harness.outcome import Measured, Verification
-from harness.verdict import Ruling, Verdict
-from stack.clock import Clock, WallClock
 from stack.setting import Value
 
-AUTO = "auto"
-"""Who decided when nobody was asked."""
+__all__ = ["AUTO", "Journal"]
 
 
-class Journal(JournalReader):
-    """A journal to write in. Every state change is a guarded update in one transaction with its line in the log."""
+class Journal(Proposals):
+    """Permits, transitions and endings, for whoever holds the lease; the freeze switch, for anybody."""
 
-    def __init__(self, store: Store, *, stack: str = "stack", wall: Clock | None = None) -> None:
-        super().__init__(store, stack=stack)
-        self._ledger = Ledger(store, stack, wall or WallClock())
+    @property
+    def leads(self) -> bool:
+        """Whether this journal was opened with a lease, so that what has an effect can be written in it."""
+        return self._ledger.lease is not None
 
-    def propose(
-        self,
-        action: Action,
-        verdict: Verdict,
-        *,
-        mode: Mode,
-        now_s: float,
-        expiry_s: float = 600.0,
-        key: str | None = None,
-    ) -> Record:
-        """Store a proposal with the gate's verdict; its state follows from verdict and mode.
-
-        Args:
-            expiry_s: wall time a person has to decide.
-            key: makes the call repeatable: a second proposal with the same key is the first one.
-        """
-        state = _first_state(verdict, mode)
-        with self._ledger.begin() as connection:
-            if key is not None:
-                known = connection.execute(select(ACTION).where(ACTION.c.key == key)).mappings().first()
-                if known is not None:
-                    return record_from(known)
-            action_id = self._ledger.insert(connection, action, verdict, now_s, expiry_s, key)
-            columns: dict[str, object] = {
-                "decided_by": AUTO if state is State.APPROVED else None,
-                "end_reason": "; ".join(hit.detail for hit in verdict.hits) if state is State.DENIED else None,
-            }
-            self._ledger.move(connection, action_id, State.PROPOSED, state, now_s, _why(verdict), **columns)
-        return self.record(action_id)
-
-    def decide(self, action_id: int, decision: Approve | Reject, *, now_s: float) -> Record:
-        """A person's answer, valid once and until the proposal expires.
+    @property
+    def epoch(self) -> int:
+        """Of the lease.
 
         Raises:
-            TransitionError: it was decided already, has expired, or does not wait for a decision.
+            LeaseLostError: there is none.
         """
-        self.expire(now_s=now_s)
-        approved = isinstance(decision, Approve)
-        reason = decision.reason if isinstance(decision, Reject) else ""
-        self.move(
-            action_id,
-            State.AWAITING_APPROVAL,
-            State.APPROVED if approved else State.REJECTED,
-            now_s,
-            {"by": decision.by, "reason": reason},
-            decided_by=decision.by,
-            end_reason=None if approved else f"rejected by {decision.by}{': ' if reason else ''}{reason}",
-        )
-        return self.record(action_id)
+        return self._ledger.held_lease().epoch
 
-    def edit(
-        self, action_id: int, decision: Edit, verdict: Verdict, *, now_s: float, expiry_s: float = 600.0
-    ) -> Record:
-        """Replace a waiting proposal by one with another value, which the gate has judged anew.
+    @property
+    def surely_held(self) -> bool:
+        """Whether our lease is good for one more call to the stack, whatever the store says or does not say."""
+        return self._ledger.lease is not None and self._ledger.lease.surely_held
 
-        The new one is approved by the person who edited it unless the gate denies it.
+    def hold(self) -> None:
+        """Renew the lease: directly before anything is written to the stack, and now and then.
 
         Raises:
-            TransitionError: the proposal does not wait for a decision any more.
+            LeaseLostError: it is not ours (any more).
         """
-        self.expire(now_s=now_s)
-        action = decision.of(self.record(action_id).action)
-        state = State.DENIED if verdict.ruling is Ruling.DENY else State.APPROVED
-        with self._ledger.begin() as connection:
-            edited = self._ledger.insert(connection, action, verdict, now_s, expiry_s, None)
-            numbers = {"by": decision.by, "replaced_by": edited}
-            reason = f"edited by {decision.by}, replaced by {edited}"
-            columns: dict[str, object] = {"decided_by": decision.by, "end_reason": reason}
-            waiting, why = State.AWAITING_APPROVAL, _why(verdict) | {"replaces": action_id}
-            self._ledger.move(connection, action_id, waiting, State.REJECTED, now_s, numbers, **columns)
-            self._ledger.move(connection, edited, State.PROPOSED, state, now_s, why, decided_by=decision.by)
-        return self.record(edited)
+        self._ledger.held_lease()
+        with self._ledger.begin():
+            pass
 
-    def expire(self, *, now_s: float) -> None:
-        """End proposals nobody decided on in time."""
-        late = select(ACTION.c.id).where(
-            ACTION.c.stack == self._stack,
-            ACTION.c.state == State.AWAITING_APPROVAL.value,
-            ACTION.c.expires_at <= self.wall_now(),
-        )
-        columns: dict[str, object] = {"end_reason": "nobody decided in time"}
-        with self._ledger.begin() as connection:
-            for action_id in connection.execute(late).scalars().all():
-                waiting = State.AWAITING_APPROVAL
-                self._ledger.move(connection, action_id, waiting, State.EXPIRED, now_s, {}, **columns)
+    def release(self) -> None:
+        """Let go of the lease, so that the next holder need not wait for its end."""
+        self._ledger.held_lease().release(self._store)
 
     def arm(self, action_id: int, permit: Permit, now_s: float) -> None:
         """Commit the permit: from here on the undo is stored, and the writes in it may be sent.
 
         Raises:
-            TransitionError: the action is not approved, or another change is in flight.
+            TransitionError: the action is not approved, another change is in flight, or the stack's state is not that
+                of the permit any more.
+            LeaseLostError: the lease is not ours.
         """
-        numbers = permit_row(permit)
+        numbers = permit_row(replace(permit, epoch=self._ledger.held_lease().epoch))
+        columns: dict[str, object] = {"permit": numbers, "armed_s": now_s}
         try:
-            self.move(action_id, State.APPROVED, State.ARMED, now_s, numbers, permit=numbers, armed_s=now_s)
+            with self._ledger.begin() as connection:
+                found = self._state_version(connection)
+                if found != permit.state_version:
+                    changed = f"expected the stack's state {permit.state_version}, found {found}"
+                    raise TransitionError(f"action {action_id}: {changed}: it was changed or frozen meanwhile")
+                self._ledger.move(connection, action_id, State.APPROVED, State.ARMED, now_s, numbers, **columns)
         except IntegrityError as error:
             raise TransitionError(f"action {action_id}: another change is in flight") from error
-
-    def move(
-        self,
-        action_id: int,
-        source: State,
-        to: State,
-        now_s: float,
-        numbers: Mapping[str, object] | None = None,
-        **columns: object,
-    ) -> None:
-        """Change an action's state from exactly `source`, and log it, in one transaction.
-
-        Raises:
-            TransitionError: not legal, or the action is not in `source` any more.
-        """
-        with self._ledger.begin() as connection:
-            self._ledger.move(connection, action_id, source, to, now_s, numbers or {}, **columns)
 
     def end(
         self,
@@ -181,31 +106,26 @@ class Journal(JournalReader):
         )
         return self.record(record.id)
 
-    def note(self, action_id: int | None, what: str, now_s: float, numbers: Mapping[str, object]) -> None:
-        """Log something that changes no state."""
+    def note(self, action_id: int | None, what: str, now_s: float, numbers: Mapping[str, object]) -> int:
+        """Log something that changes no state; the number of the line."""
         with self._ledger.begin() as connection:
-            self._ledger.log(connection, action_id, what, now_s, numbers)
+            return self._ledger.log(connection, action_id, what, now_s, numbers)
 
-    def freeze(self, reason: str, *, by: str, now_s: float) -> None:
-        """Halt all new changes until a person lifts it."""
-        self.note(None, FREEZE, now_s, {"reason": reason, "by": by})
+    def freeze(self, reason: str, *, by: str, now_s: float, halt: bool = False) -> int:
+        """Halt all new changes until a person lifts it.
+
+        Args:
+            halt: ask whoever holds the lease to undo what is in flight, too.
+
+        Returns:
+            Number of the line that says so.
+        """
+        return self.note(None, FREEZE, now_s, {"reason": reason, "by": by, "halt": halt})
+
+    def answer_halt(self, asked: Event, *, now_s: float) -> None:
+        """Say that nothing is in flight any more since `asked`."""
+        self.note(None, HALTED, now_s, {"answers": asked.seq})
 
     def unfreeze(self, reason: str, *, by: str, now_s: float) -> None:
         """Allow changes again."""
         self.note(None, UNFREEZE, now_s, {"reason": reason, "by": by})
-
-    def wall_now(self) -> datetime:
-        """Wall time, UTC."""
-        return self._ledger.wall_now()
-
-
-def _first_state(verdict: Verdict, mode: Mode) -> State:
-    if verdict.ruling is Ruling.DENY:
-        return State.DENIED
-    if mode is Mode.SHADOW:
-        return State.SHADOWED
-    return State.APPROVED if verdict.ruling is Ruling.ALLOW else State.AWAITING_APPROVAL
-
-
-def _why(verdict: Verdict) -> dict[str, object]:
-    return {"verdict": verdict_row(verdict)}

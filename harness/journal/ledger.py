@@ -7,9 +7,10 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import Connection, insert, update
 
 from harness.action import Action
-from harness.errors import TransitionError
+from harness.errors import LeaseLostError, TransitionError
+from harness.journal.lease import Lease
 from harness.journal.log import append
-from harness.journal.record import LEGAL, State
+from harness.journal.record import LEGAL, OPEN, State
 from harness.journal.row import action_row, verdict_row
 from harness.journal.schema import ACTION
 from harness.journal.store import Store
@@ -24,16 +25,36 @@ class Ledger:
 
     Args:
         wall: clock of the log and of approvals.
+        lease: ours on the stack; without one, proposals and decisions can be written and nothing that has an effect.
     """
 
-    def __init__(self, store: Store, stack: str, wall: Clock) -> None:
-        self._store, self._stack, self._wall = store, stack, wall
+    def __init__(self, store: Store, stack: str, wall: Clock, lease: Lease | None) -> None:
+        self._store, self._stack, self._wall, self.lease = store, stack, wall, lease
 
     @contextmanager
     def begin(self) -> Iterator[Connection]:
-        """A transaction that writes, see Store.begin."""
+        """A transaction that writes, and renews the lease, see Store.begin.
+
+        Raises:
+            LeaseLostError: the lease was taken over; nothing is written.
+        """
+        renewed_s = None
         with self._store.begin() as connection:
+            if self.lease is not None:
+                renewed_s = self.lease.renew(connection)
             yield connection
+        if self.lease is not None and renewed_s is not None:
+            self.lease.renewed(renewed_s)
+
+    def held_lease(self) -> Lease:
+        """Ours.
+
+        Raises:
+            LeaseLostError: we hold none.
+        """
+        if self.lease is None:
+            raise LeaseLostError(f"this process does not hold the lease on {self._stack}, so it must not change it")
+        return self.lease
 
     def insert(
         self, connection: Connection, action: Action, verdict: Verdict, now_s: float, expiry_s: float, key: str | None
@@ -71,9 +92,12 @@ class Ledger:
 
         Raises:
             TransitionError: not legal, or the action is not in `source` any more.
+            LeaseLostError: it has an effect, or may have had one, and we hold no lease.
         """
         if to not in LEGAL.get(source, frozenset()):
             raise TransitionError(f"action {action_id}: there is no way from {source} to {to}")
+        if to is State.ARMED or source in OPEN:
+            self.held_lease()
         guarded = update(ACTION).where(ACTION.c.id == action_id, ACTION.c.state == source.value)
         if connection.execute(guarded.values(state=to.value, **columns)).rowcount != 1:
             raise TransitionError(f"action {action_id}: expected it to be {source}, somebody else moved it")

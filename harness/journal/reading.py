@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, func, or_, select
 
 from harness.errors import TransitionError
 from harness.gate.history import HOUR_S, History
@@ -15,7 +15,10 @@ from harness.journal.schema import ACTION, EVENT
 from harness.journal.store import Store
 
 HISTORY_S = 3 * HOUR_S
-FREEZE, UNFREEZE = "freeze", "unfreeze"
+FREEZE, UNFREEZE, HALTED = "freeze", "unfreeze", "halted"
+_UNDOING = (State.ROLLING_BACK, State.ROLLED_BACK, State.NEEDS_PERSON)
+STATE_CHANGES = (State.APPLIED.value, *(state.value for state in _UNDOING), FREEZE, UNFREEZE)
+"""Lines after which the stack may hold other values than before, or changes may be halted where they were not."""
 
 
 @dataclass(frozen=True)
@@ -88,12 +91,31 @@ class JournalReader:
         last = self._events(switches.order_by(EVENT.c.seq.desc()).limit(1))
         return str(last[0].numbers["reason"]) if last and last[0].what == FREEZE else None
 
+    def halt_asked(self) -> Event | None:
+        """The freeze with which another process asked to undo what is in flight, while nobody has answered it."""
+        switches = select(EVENT).where(self._about(), EVENT.c.what.in_((FREEZE, UNFREEZE, HALTED)))
+        for event in reversed(self._events(switches.order_by(EVENT.c.seq))):
+            if event.what != FREEZE:
+                return None
+            if event.numbers.get("halt"):
+                return event
+        return None
+
+    def state_version(self) -> int:
+        """Number of the last line that changed the state of the stack; grows with every such change."""
+        with self._store.begin() as connection:
+            return self._state_version(connection)
+
     def history(self, now_s: float, *, watched_s: float = 0.0) -> History:
         """What the gate needs to know of the past: recent and open actions that wrote, and the freeze."""
         written = [r for r in self.records(OPEN | ENDED) if r.applied_s is not None or r.is_open]
         recent = [r for r in written if r.is_open or (r.touched_s or 0.0) >= now_s - HISTORY_S]
         past = sorted((r.past for r in recent), key=lambda p: p.written_s)
         return History(tuple(past), self.frozen(), watched_s)
+
+    def _state_version(self, connection: Connection) -> int:
+        changes = select(func.max(EVENT.c.seq)).where(self._about(), EVENT.c.what.in_(STATE_CHANGES))
+        return connection.execute(changes).scalar() or 0
 
     def _about(self) -> ColumnElement[bool]:
         """Lines about this stack; those of older releases that name none are about every stack."""

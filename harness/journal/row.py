@@ -40,7 +40,12 @@ def verdict_from(rows: list[Json]) -> Verdict:
 
 def permit_row(permit: Permit) -> Json:
     """A permit as JSON."""
-    return {"steps": [asdict(step) for step in permit.steps], "verdict": verdict_row(permit.verdict)}
+    return {
+        "epoch": permit.epoch,
+        "state_version": permit.state_version,
+        "steps": [asdict(step) for step in permit.steps],
+        "verdict": verdict_row(permit.verdict),
+    }
 
 
 def verification_row(verification: Verification) -> Json:
@@ -84,4 +89,6 @@ def _forecast(row: Mapping[str, Any]) -> Forecast:
 
 
 def _permit(row: Mapping[str, Any]) -> Permit:
-    return Permit(tuple(Step(**step) for step in row["steps"]), verdict_from(row["verdict"]))
+    steps = tuple(Step(**step) for step in row["steps"])
+    # Permits of the first release name neither.
+    return Permit(steps, verdict_from(row["verdict"]), row.get("state_version", 0), row.get("epoch", 0))

@@ -4,6 +4,8 @@ from datetime import UTC, datetime
 
 from sqlalchemy import (
     JSON,
+    BigInteger,
+    Boolean,
     Column,
     DateTime,
     Dialect,
@@ -98,6 +100,18 @@ HEAD = Table(
     Column("hash", String(64), nullable=False),
 )
 """One row: number and hash of the log's last line, so that lines cut off its end show too."""
+
+LEASE = Table(
+    "lease",
+    METADATA,
+    Column("stack", String(100), primary_key=True),
+    Column("epoch", Integer, nullable=False),
+    Column("renewals", Integer, nullable=False),
+    Column("released", Boolean, nullable=False),
+    Column("machine", String(200), nullable=False),
+    Column("pid", Integer, nullable=False),
+    Column("start_ticks", BigInteger, nullable=False),
+)
 
 EPISODE = Table(
     "episode",

@@ -11,6 +11,7 @@ from harness.execution import Executor
 from harness.forecast.forecaster import Forecaster
 from harness.gate.check import check
 from harness.journal.journal import Journal
+from harness.journal.lease import Lease
 from harness.journal.record import Record
 from harness.journal.store import Store, open_store
 from harness.mode import Mode
@@ -32,8 +33,11 @@ class Bench:
     path: Path
 
     def __post_init__(self) -> None:
-        self.journal = Journal(self.store)
+        self.journal = self.new_journal()
         self.executor = self.new_executor()
+
+    def new_journal(self) -> Journal:
+        return Journal(self.store, lease=Lease.take(self.store, "stack", clock=ManualClock()))
 
     def new_executor(self) -> Executor:
         return Executor(self.stack, self.journal, self.policy, self.clock, self.stack, simulated=True)
@@ -41,7 +45,7 @@ class Bench:
     def restart(self) -> Executor:
         self.store.close()
         self.store = open_store(self.path)
-        self.journal = Journal(self.store)
+        self.journal = self.new_journal()
         self.executor = self.new_executor()
         return self.executor
 

@@ -229,7 +229,7 @@ def test_only_one_change_is_in_flight_even_past_the_gate(bench: Bench):
     third = bench.propose(weight_action(target="r3"))
     assert third.state is State.DENIED
     with pytest.raises(TransitionError, match="in flight"):
-        permit = Permit((Step("r3", 100.0, 60.0),), first.verdict)
+        permit = Permit((Step("r3", 100.0, 60.0),), first.verdict, bench.journal.state_version())
         approved = bench.journal.propose(
             weight_action(target="r3"), type(first.verdict)(first.verdict.rules), mode=Mode.AUTO, now_s=1.0
         )
