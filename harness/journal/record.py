@@ -87,6 +87,7 @@ class Record:
     """One action's row. Times are stack time, except `expires_at`, which is wall time in UTC."""
 
     id: int
+    stack: str
     action: Action
     state: State
     verdict: Verdict

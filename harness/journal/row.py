@@ -63,6 +63,7 @@ def record_from(row: RowMapping) -> Record:
     permit, verification = row["permit"], row["verification"]
     return Record(
         id=row["id"],
+        stack=row["stack"],
         action=action_from(row["proposal"]),
         state=State(row["state"]),
         verdict=verdict_from(row["verdict"]),
