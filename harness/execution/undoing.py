@@ -30,7 +30,7 @@ class Undoing:
         self.in_flight: tuple[Record, ...] = ()
 
     def roll_back(self, record: Record, reason: str, verification: Verification | None = None) -> bool:
-        """Write the stored undo and read it back. False when it has to be tried again."""
+        """Write the stored undo and read it back. False when it has to be tried again, for a while."""
         now_s = self._clock.now_s()
         record = self._rolling_back(record, reason, verification)
         held = self._actuator.held(record)
@@ -45,7 +45,7 @@ class Undoing:
             holds = held_value(held)
             self._journal.end(record, State.ROLLED_BACK, now_s, record.end_reason, holds=holds, touched_s=now_s)
             return True
-        if held is None and now_s - (record.touched_s or now_s) <= self._plan.rollback_retry_s:
+        if now_s - (record.touched_s or now_s) <= self._plan.rollback_retry_s:
             return False
         self.give_up(record, f"the undo could not be verified ({record.end_reason})", held)
         return True

@@ -1,5 +1,6 @@
 """The store: one SQLite database, opened, checked and brought to the present schema before anything is done."""
 
+import os
 import sqlite3
 import stat
 from collections.abc import Callable, Iterator
@@ -123,10 +124,14 @@ def _check_file(path: Path) -> None:
         raise StoreError(f"{path}: the folder {folder} does not exist")
     if path.is_dir():
         raise StoreError(f"{path}: expected a database file, found a folder")
-    # The owner's bits count even for root, who could write anyway: somebody meant the file to stay as it is.
     for place in (path, folder):
-        if place.exists() and not place.stat().st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH):
+        if place.exists() and not _writable(place):
             raise StoreError(f"{path}: {place} is read-only, the journal must be able to write")
+
+
+def _writable(place: Path) -> bool:
+    # The mode's bits count even for root, who could write anyway: somebody meant the file to stay as it is.
+    return os.access(place, os.W_OK) and bool(place.stat().st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH))
 
 
 def _create(path: Path) -> None:
