@@ -121,7 +121,7 @@ def live_session(settings: Settings) -> Iterator[Session]:
     promise = Promise(policy.slo.ttft_s, policy.slo.ttft_s_per_prompt_token)
     with LiveStack(settings.stack, writes=writes, promise=promise) as stack:
         desk = _desk(settings, policy, stack.reader, stack.control, stack.clock, name=settings.stack.name)
-        with _kept(desk, reachable=settings.store_path is not None):
+        with _kept(desk, reachable=settings.store is not None):
             yield _session(settings, desk)
 
 
@@ -142,7 +142,7 @@ def _desk(
     name: str,
     simulated: bool = False,
 ) -> Desk:
-    store = open_store(settings.store_path)
+    store = open_store(settings.store)
     # What a shadow session cannot take it cannot use: without a lease no permit is ever committed.
     lease = None if settings.mode is Mode.SHADOW else Lease.take(store, name)
     journal = Journal(store, stack=name, lease=lease)

@@ -36,7 +36,7 @@ def list_actions(
     as_json: AsJson = False,
 ) -> None:
     """List what was proposed and how it stands or ended, oldest first."""
-    with _opened(config, store) as (opened, _):
+    with _opened(config, store) as opened:
         reader = JournalReader(opened)
         found = [one for one in told(reader) if not state or one.record.state in state][-last:]
         frozen = reader.frozen()
@@ -53,7 +53,7 @@ def list_actions(
 @journal.command("show")
 def show(action: ActionId, config: Config = None, store: StorePath = None, as_json: AsJson = False) -> None:
     """Show one action with every rule, write, figure and line of the log."""
-    with _opened(config, store) as (opened, _):
+    with _opened(config, store) as opened:
         found = _one(opened, action)
     typer.echo(json.dumps(whole_json(found), indent=2) if as_json else action_report(found))
 
@@ -68,7 +68,7 @@ def export(
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Write to this file instead of the screen.")] = None,
 ) -> None:
     """Write an incident report in Markdown: what was seen, proposed, ruled, decided, written, measured, and the end."""
-    with _opened(config, store) as (opened, _):
+    with _opened(config, store) as opened:
         text = action_report(_one(opened, action)) if action is not None else _span(opened, since, until)
     if out is None:
         typer.echo(text)
@@ -87,21 +87,20 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Walk the chain of hashes and hold every action against it; exit code 1 with the first broken row."""
-    with _opened(config, store) as (opened, path):
+    with _opened(config, store) as opened:
         found = audit(opened, noted_head=head)
     if as_json:
         typer.echo(json.dumps({"ok": found.broken is None, **asdict(found)}, indent=2))
     else:
-        Console(soft_wrap=True).print(_words(found, path), markup=False, highlight=False)
+        Console(soft_wrap=True).print(_words(found, opened.name), markup=False, highlight=False)
     if found.broken is not None:
         raise typer.Exit(1)
 
 
 @contextmanager
-def _opened(config: Path | None, store: Path | None) -> Iterator[tuple[Store, Path]]:
-    path = chosen_store(config, store)
-    with closing(read_store(path)) as opened:
-        yield opened, path
+def _opened(config: Path | None, store: str | None) -> Iterator[Store]:
+    with closing(read_store(chosen_store(config, store))) as opened:
+        yield opened
 
 
 def _one(store: Store, action: int) -> Told:
@@ -124,7 +123,7 @@ def _span(store: Store, since: datetime | None, until: datetime | None) -> str:
     return span_report(actions, [event for event in within if event.action_id is None], begin, end)
 
 
-def _words(found: Audit, path: Path) -> str:
+def _words(found: Audit, name: str) -> str:
     if found.broken is not None:
-        return f"{path}: broken at {found.broken}"
-    return f"{path}: OK, {found.events} events and {found.actions} actions, head {found.head}"
+        return f"{name}: broken at {found.broken}"
+    return f"{name}: OK, {found.events} events and {found.actions} actions, head {found.head}"

@@ -90,7 +90,7 @@ def unfreeze(
 
 
 @contextmanager
-def _journal(config: Path | None, store: Path | None) -> Iterator[tuple[Store, Journal, str]]:
+def _journal(config: Path | None, store: str | None) -> Iterator[tuple[Store, Journal, str]]:
     settings = Settings.load(config=config)
     if settings.stack is None:
         raise InputError(

@@ -1,7 +1,8 @@
 """How actions, verdicts and verifications are written in a row, and read from it."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from math import isfinite
 from typing import Any, TypeAlias
 
 from sqlalchemy import RowMapping
@@ -49,8 +50,12 @@ def permit_row(permit: Permit) -> Json:
 
 
 def verification_row(verification: Verification) -> Json:
-    """A verification as JSON."""
-    return asdict(verification)
+    """A verification as JSON, which has no word for what is not finite: such a figure says nothing and is left out."""
+    metrics = {
+        name: {key: value for key, value in numbers.items() if isfinite(value)}
+        for name, numbers in verification.metrics.items()
+    }
+    return asdict(replace(verification, metrics=metrics))
 
 
 def verification_from(row: Mapping[str, Any]) -> Verification:

@@ -2,8 +2,10 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
+from postgres_server import new_database, postgres_server
 from scripted_stack import ManualClock, ScriptedStack, weight_action
 from watching import RATE_PER_S, SLOW, watched
 
@@ -81,6 +83,25 @@ def quick_folder() -> Iterator[Path]:
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as name:
         yield Path(name)
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Path]:
+    """A PostgreSQL server."""
+    with postgres_server() as folder:
+        yield folder
+
+
+@pytest.fixture
+def database(server: Path) -> str:
+    """The URL of an empty database on it."""
+    return new_database(server, f"journal_{uuid4().hex}")
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
+    """Where a store may be: what is tested with this holds on both databases."""
+    return tmp_path / "journal.db" if request.param == "sqlite" else request.getfixturevalue("database")
 
 
 @pytest.fixture

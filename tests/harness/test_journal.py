@@ -30,8 +30,8 @@ def wall() -> ManualClock:
 
 
 @pytest.fixture
-def store(tmp_path: Path):
-    store = open_store(tmp_path / "journal.db")
+def store(place: Path | str):
+    store = open_store(place)
     yield store
     store.close()
 

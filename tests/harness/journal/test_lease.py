@@ -27,8 +27,8 @@ ENDED = "from harness.journal.holder import Holder; print(Holder.here().pid, Hol
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    store = open_store(tmp_path / "journal.db")
+def store(place: Path | str) -> Iterator[Store]:
+    store = open_store(place)
     yield store
     store.close()
 
