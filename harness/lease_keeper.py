@@ -13,10 +13,12 @@ from stack.errors import FlashVectorError
 
 LOG = logging.getLogger(__name__)
 EVERY_S = 1.0
+RENEW_S = 5.0
+"""Each renewal is a write that waits for the disk."""
 
 
 class LeaseKeeper:
-    """For the length of a block, in a thread of its own: renews the lease and looks for a stop about once a second.
+    """For the length of a block, in a thread of its own: looks for a stop about once a second, and renews the lease.
 
     At the end the lease is let go.
 
@@ -28,6 +30,7 @@ class LeaseKeeper:
         self._journal, self._executor, self._clock = journal, executor, clock
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="lease keeper", daemon=True)
+        self._ticks = 0
 
     def __enter__(self) -> Self:
         """Begin to renew and to listen."""
@@ -44,13 +47,15 @@ class LeaseKeeper:
             LOG.warning("the lease was not let go of, so the next session waits for its end: %s", failure)
 
     def tick(self) -> None:
-        """Renew and listen once.
+        """Listen once, and renew when that is due.
 
         Raises:
             LeaseLostError: somebody else has taken over, so there is nothing to listen for any more.
             StoreError: the store does not answer; what it says will be seen next time.
         """
-        self._journal.hold()
+        if self._ticks % round(RENEW_S / EVERY_S) == 0:
+            self._journal.hold()
+        self._ticks += 1
         asked = self._journal.halt_asked()
         if asked is not None and self._executor.halt(f"stopped by {asked.numbers['by']}"):
             self._journal.answer_halt(asked, now_s=self._clock.now_s())

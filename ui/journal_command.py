@@ -39,15 +39,16 @@ def list_actions(
     with _opened(config, store) as opened:
         reader = JournalReader(opened)
         found = [one for one in told(reader) if not state or one.record.state in state][-last:]
-        frozen = reader.frozen()
+        halted = {name: JournalReader(opened, stack=name).frozen() for name in reader.stacks()}
+        frozen = {name: why for name, why in halted.items() if why is not None}
     if as_json:
         typer.echo(json.dumps({"actions": [told_json(one) for one in found], "frozen": frozen}, indent=2))
         return
     console = Console(soft_wrap=True)
     for line in [told_text(one) for one in found] or ["Nothing was proposed."]:
         console.print(line, markup=False, highlight=False)
-    if frozen is not None:
-        console.print(f"Changes are frozen: {frozen}", style="yellow", markup=False, highlight=False)
+    for name, why in frozen.items():
+        console.print(f"Changes of {name} are frozen: {why}", style="yellow", markup=False, highlight=False)
 
 
 @journal.command("show")

@@ -22,8 +22,8 @@ from stack.errors import InputError
 from ui.store_choice import Config, StorePath, chosen_store
 
 WAIT_S = 15.0
-SILENT_S = 5.0
-"""Without a sign of life for so long, a session is taken for dead: it renews its lease about once a second."""
+SILENT_S = 12.0
+"""Without a sign of life for so long, a session is taken for dead: it renews its lease about every five seconds."""
 POLL_S = 0.2
 
 By = Annotated[str | None, typer.Option(help="Who says so; default: the user of this process.")]

@@ -19,7 +19,7 @@ from harness.journal.store import Store
 from stack.clock import Clock
 
 LEASE_S = 30.0
-"""Silence of a holder after which it is taken for dead; a holder renews about once a second."""
+"""Silence of a holder after which it is taken for dead; a holder renews every few seconds."""
 WATCH_EVERY_S = 0.5
 MARGIN_RATIO = 1 / 6
 """Share of the lease kept for one call to the stack: what begins before it is over before somebody else may begin."""

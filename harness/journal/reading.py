@@ -85,6 +85,12 @@ class JournalReader:
             query = query.where(EVENT.c.action_id == action_id)
         return self._events(query)
 
+    def stacks(self) -> tuple[str, ...]:
+        """Every stack that the log tells of."""
+        with self._store.begin() as connection:
+            named = select(EVENT.c.stack).where(EVENT.c.stack.is_not(None)).distinct().order_by(EVENT.c.stack)
+            return tuple(connection.execute(named).scalars())
+
     def frozen(self) -> str | None:
         """Why changes are halted; None when they are not."""
         switches = select(EVENT).where(self._about(), EVENT.c.what.in_((FREEZE, UNFREEZE)))

@@ -105,10 +105,13 @@ def told(tmp_path: Path) -> Path:
 
 def test_list_and_show_as_text_and_as_documented_objects(told: Path):
     table = said("list", "--store", told)
-    assert "routing_weight on r1: 100 -> 60" in table.output and "Changes are frozen: stopped by max" in table.output
+    assert (
+        "routing_weight on r1: 100 -> 60" in table.output
+        and "Changes of prod are frozen: stopped by max" in table.output
+    )
     listed = json.loads(said("list", "--store", told, "--json").output)
     (one,) = listed["actions"]
-    assert listed["frozen"] == "stopped by max"
+    assert listed["frozen"] == {"prod": "stopped by max"}
     assert (one["stack"], one["state"], one["decided_by"], one["holds"]) == ("prod", "kept", "olga", 60)
     assert datetime.fromisoformat(one["proposed_at"]) <= datetime.fromisoformat(one["ended_at"])
     shown = json.loads(said("show", 1, "--store", told, "--json").output)
