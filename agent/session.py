@@ -26,6 +26,8 @@ from harness.verdict import Verdict
 from skills.diagnose import diagnose
 
 __all__ = ["CycleReport", "Pending", "Session"]
+RETRY_S = 5.0
+"""Between two tries to undo on the way out; after rollback_retry_s of them a person is needed."""
 Score: TypeAlias = Callable[[], Mapping[str, object]]
 
 
@@ -87,7 +89,7 @@ class Session:
         """
         plan = self._desk.policy.verification
         until_s = self._desk.clock.now_s() + plan.settle_s + plan.longest_s + plan.blind_grace_s
-        while self._desk.journal.open_records() and self._desk.clock.now_s() < until_s:
+        while self._ours_in_flight and self._desk.clock.now_s() < until_s:
             self._wait()
             self._turn(next(self._numbers), planning=False)
         self.leave("the session ended before there was a verdict")
@@ -95,7 +97,12 @@ class Session:
 
     def leave(self, reason: str) -> tuple[Record, ...]:
         """Go without waiting for verdicts: what is not proved yet is undone, nothing is frozen."""
-        ended = self._desk.executor.undo_open(reason)
+        executor, clock = self._desk.executor, self._desk.clock
+        until_s = clock.now_s() + self._desk.policy.verification.rollback_retry_s + RETRY_S
+        ended = executor.undo_open(reason)
+        while self._ours_in_flight and clock.now_s() < until_s:
+            clock.sleep(RETRY_S)
+            ended += executor.undo_open(reason)
         self._remember(ended)
         return ended
 
@@ -165,6 +172,11 @@ class Session:
     def score(self) -> Mapping[str, object]:
         """What the requests of a simulated run got; empty for a stack that cannot tell."""
         return {} if self._score is None else self._score()
+
+    @property
+    def _ours_in_flight(self) -> bool:
+        journal = self._desk.journal
+        return journal.leads and bool(journal.open_records())
 
     def _wait(self) -> None:
         """Until a cycle's time after the last one began: windows that follow one another should also touch."""

@@ -1,7 +1,7 @@
 """The composition root: settings in, a session out. Beside harness.execution the only place that knows a control."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from uuid import uuid4
 
@@ -19,7 +19,9 @@ from harness.baseline import Baseline
 from harness.execution import Executor
 from harness.forecast.forecaster import Forecaster
 from harness.journal.journal import Journal
+from harness.journal.lease import Lease
 from harness.journal.store import open_store
+from harness.lease_keeper import LeaseKeeper
 from harness.memory import Memory
 from harness.mode import Mode
 from harness.policy import Policy
@@ -119,7 +121,15 @@ def live_session(settings: Settings) -> Iterator[Session]:
     promise = Promise(policy.slo.ttft_s, policy.slo.ttft_s_per_prompt_token)
     with LiveStack(settings.stack, writes=writes, promise=promise) as stack:
         desk = _desk(settings, policy, stack.reader, stack.control, stack.clock, name=settings.stack.name)
-        yield _session(settings, desk)
+        with _kept(desk, reachable=settings.store is not None):
+            yield _session(settings, desk)
+
+
+def _kept(desk: Desk, *, reachable: bool) -> AbstractContextManager[object]:
+    """What keeps the session's lease; nobody can ask for one whose store lies in this process, or take it."""
+    if not desk.journal.leads or not reachable:
+        return nullcontext()
+    return LeaseKeeper(desk.journal, desk.executor, desk.clock)
 
 
 def _desk(
@@ -132,8 +142,10 @@ def _desk(
     name: str,
     simulated: bool = False,
 ) -> Desk:
-    store = open_store(settings.store_path)
-    journal = Journal(store, stack=name)
+    store = open_store(settings.store)
+    # What a shadow session cannot take it cannot use: without a lease no permit is ever committed.
+    lease = None if settings.mode is Mode.SHADOW else Lease.take(store, name)
+    journal = Journal(store, stack=name, lease=lease)
     window_s = settings.window_s
     return Desk(
         reader=reader,

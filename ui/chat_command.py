@@ -62,7 +62,7 @@ def _about_live_stack(settings: Settings, console: Console, question: str | None
     if question is None:
         look_after(settings, console)
         return
-    onlooker = settings.model_copy(update={"mode": Mode.SHADOW, "store_path": None})
+    onlooker = settings.model_copy(update={"mode": Mode.SHADOW, "store_path": None, "store_url": None})
     with live_session(onlooker) as session, console.status("Looking at the stack"):
         session.cycle()
         answer = tuple(session.ask(question))
