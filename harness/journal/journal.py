@@ -8,10 +8,10 @@ from typing import Any
 from sqlalchemy import Connection, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from harness.action import Action
+from harness.action import AGENT, Action
 from harness.approval import Approve, Edit, Reject
 from harness.errors import TransitionError
-from harness.gate.history import HOUR_S, History
+from harness.gate.history import DAY_S, HOUR_S, History
 from harness.journal.record import ENDED, LEGAL, OPEN, Permit, Record, State
 from harness.journal.row import action_row, permit_row, record_from, verdict_row, verification_row
 from harness.journal.schema import ACTION, EVENT, FREEZE
@@ -25,7 +25,8 @@ from stack.setting import SettingClass, Value
 
 AUTO = "auto"
 """Who decided when nobody was asked."""
-HISTORY_S = 3 * HOUR_S
+REFUSALS_S = 3 * HOUR_S
+"""How far back the gate looks for refusals; for changes it is a day."""
 
 
 @dataclass(frozen=True)
@@ -253,11 +254,22 @@ class Journal:
         return last["reason"] if last is not None and last["frozen"] else None
 
     def history(self, now_s: float, *, watched_s: float = 0.0) -> History:
-        """What the gate needs to know of the past: recent and open actions that wrote, and the freeze."""
+        """What the gate needs to know of the past: recent and open actions that wrote, refusals, and the freeze."""
         written = [r for r in self.records(OPEN | ENDED) if r.applied_s is not None or r.is_open]
-        recent = [r for r in written if r.is_open or (r.touched_s or 0.0) >= now_s - HISTORY_S]
+        recent = [r for r in written if r.is_open or (r.touched_s or 0.0) >= now_s - DAY_S]
         past = sorted((r.past for r in recent), key=lambda p: p.written_s)
-        return History(tuple(past), self.frozen(), watched_s)
+        return History(tuple(past), self.frozen(), watched_s, self._refused_s(now_s - REFUSALS_S))
+
+    def _refused_s(self, since_s: float) -> tuple[float, ...]:
+        """When the planner made the proposals that were denied or rejected."""
+        refused = select(ACTION.c.proposed_s, ACTION.c.proposal).where(
+            ACTION.c.stack == self._stack,
+            ACTION.c.state.in_([State.DENIED.value, State.REJECTED.value]),
+            ACTION.c.proposed_s >= since_s,
+        )
+        with self._store.begin() as connection:
+            rows = connection.execute(refused).all()
+        return tuple(proposed_s for proposed_s, proposal in rows if proposal["requested_by"] == AGENT)
 
     def wall_now(self) -> datetime:
         """Wall time, UTC."""
