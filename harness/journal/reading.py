@@ -7,14 +7,16 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, func, or_, select
 
+from harness.action import AGENT
 from harness.errors import TransitionError
-from harness.gate.history import HOUR_S, History
+from harness.gate.history import DAY_S, HOUR_S, History
 from harness.journal.record import ENDED, OPEN, Record, State
 from harness.journal.row import record_from
 from harness.journal.schema import ACTION, EVENT
 from harness.journal.store import Store
 
-HISTORY_S = 3 * HOUR_S
+REFUSALS_S = 3 * HOUR_S
+"""How far back the gate looks for refusals; for changes it is a day."""
 FREEZE, UNFREEZE, HALTED = "freeze", "unfreeze", "halted"
 _UNDOING = (State.ROLLING_BACK, State.ROLLED_BACK, State.NEEDS_PERSON)
 STATE_CHANGES = (State.APPLIED.value, *(state.value for state in _UNDOING), FREEZE, UNFREEZE)
@@ -113,11 +115,22 @@ class JournalReader:
             return self._state_version(connection)
 
     def history(self, now_s: float, *, watched_s: float = 0.0) -> History:
-        """What the gate needs to know of the past: recent and open actions that wrote, and the freeze."""
+        """What the gate needs to know of the past: recent and open actions that wrote, refusals, and the freeze."""
         written = [r for r in self.records(OPEN | ENDED) if r.applied_s is not None or r.is_open]
-        recent = [r for r in written if r.is_open or (r.touched_s or 0.0) >= now_s - HISTORY_S]
+        recent = [r for r in written if r.is_open or (r.touched_s or 0.0) >= now_s - DAY_S]
         past = sorted((r.past for r in recent), key=lambda p: p.written_s)
-        return History(tuple(past), self.frozen(), watched_s)
+        return History(tuple(past), self.frozen(), watched_s, self._refused_s(now_s - REFUSALS_S))
+
+    def _refused_s(self, since_s: float) -> tuple[float, ...]:
+        """When the planner made the proposals that were denied or rejected."""
+        refused = select(ACTION.c.proposed_s, ACTION.c.proposal).where(
+            ACTION.c.stack == self._stack,
+            ACTION.c.state.in_([State.DENIED.value, State.REJECTED.value]),
+            ACTION.c.proposed_s >= since_s,
+        )
+        with self._store.begin() as connection:
+            rows = connection.execute(refused).all()
+        return tuple(proposed_s for proposed_s, proposal in rows if proposal["requested_by"] == AGENT)
 
     def _state_version(self, connection: Connection) -> int:
         changes = select(func.max(EVENT.c.seq)).where(self._about(), EVENT.c.what.in_(STATE_CHANGES))

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from harness.action import Action
 from harness.gate.history import Past
-from harness.outcome import Ending, Outcome, Verification
+from harness.outcome import HARD_STOP, Ending, Outcome, Verification
 from harness.verdict import Verdict
 from stack.setting import Value
 from stack.snapshot import FLEET
@@ -132,6 +132,7 @@ class Record:
             settling=self.state in IN_FLIGHT,
             in_probation=self.state is State.PROBATION,
             ending=Ending(self.state.value) if self.state in ENDED else None,
+            hard_stopped=self.verification is not None and self.verification.method == HARD_STOP,
         )
 
 

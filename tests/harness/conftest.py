@@ -10,6 +10,7 @@ from scripted_stack import ManualClock, ScriptedStack, weight_action
 from watching import RATE_PER_S, SLOW, watched
 
 from harness.action import Action
+from harness.approval import Approve
 from harness.execution import Executor
 from harness.forecast.forecaster import Forecaster
 from harness.gate.check import check
@@ -72,6 +73,9 @@ class Bench:
             simulated=True,
         )
         return self.journal.propose(action, verdict, mode=mode, now_s=self.clock.now_s())
+
+    def approve(self, record: Record) -> Record:
+        return self.journal.decide(record.id, Approve("olga"), now_s=self.clock.now_s())
 
     def apply(self, action: Action | None = None) -> Record:
         return self.executor.apply(self.propose(action).id, mode=Mode.AUTO)
