@@ -130,6 +130,8 @@ class ManagedProcess:
     def ending(self) -> str:
         """How it ended, as far as is known: only its parent is told."""
         record = self.record()
+        if record is not None:
+            self._collect(record.identity.pid)
         status = self._exits.get(record.identity.pid) if record else None
         if status is None:
             return "ended"
