@@ -1,5 +1,6 @@
 """The one door for user interfaces and evals: cycles, questions, decisions, stop."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -57,8 +58,10 @@ class Session:
         *,
         cycle_s: float,
         score: Score | None = None,
+        lasts_s: float = math.inf,
     ) -> None:
         self._desk, self._planner, self._chat = desk, planner, chat
+        self._lasts_s = lasts_s
         self._cycle_s, self._score = cycle_s, score
         self._graph = build_graph(Nodes(desk, planner))
         self._name, self._numbers = uuid4().hex, count(1)
@@ -71,6 +74,11 @@ class Session:
     def started_s(self) -> float:
         """Stack time at which the session began."""
         return self._started_s
+
+    @property
+    def lasts_s(self) -> float:
+        """Seconds after which there is nothing left to see: the length of a recording."""
+        return self._lasts_s
 
     @property
     def elapsed_s(self) -> float:

@@ -1,5 +1,6 @@
 """The composition root: settings in, a session out. Beside harness.execution the only place that knows a control."""
 
+import math
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -102,7 +103,7 @@ def recorded_session(settings: Settings, folder: Path) -> Session:
     replay = replay_of(folder, at_start=True)
     shadow = settings.model_copy(update={"mode": Mode.SHADOW})
     desk = _desk(shadow, settings.policy(), replay.reader, replay.control, replay.clock, name="stack")
-    return _session(shadow, desk)
+    return _session(shadow, desk, lasts_s=replay.end_s - replay.start_s)
 
 
 @contextmanager
@@ -162,7 +163,7 @@ def _desk(
     )
 
 
-def _session(settings: Settings, desk: Desk, *, score: Score | None = None) -> Session:
+def _session(settings: Settings, desk: Desk, *, score: Score | None = None, lasts_s: float = math.inf) -> Session:
     limits = Limits(settings.llm_calls, settings.llm_seconds, settings.llm_tokens)
     speaker = "search" if settings.has_llm else NO_LLM
     planner: Planner = SearchPlanner(speaker)
@@ -171,4 +172,4 @@ def _session(settings: Settings, desk: Desk, *, score: Score | None = None) -> S
         planner = LlmPlanner(chat_model(settings), "llm", limits, settings.llm_timeout_s, must_call)
     model = chat_model(settings) if settings.has_llm else None
     chat = Chat(speaker, model, limits, settings.llm_timeout_s, must_call)
-    return Session(desk, planner, chat, cycle_s=settings.cycle_s, score=score)
+    return Session(desk, planner, chat, cycle_s=settings.cycle_s, score=score, lasts_s=lasts_s)

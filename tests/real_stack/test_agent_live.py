@@ -78,7 +78,7 @@ def test_with_kv_exhausted_the_cap_is_never_raised(live: Live, tmp_path: Path, s
     for name in live.names:
         live.control.write("usable_kv_blocks_ratio", name, 0.13)
     with users(live.url, 26, prompt=(260, 320), output=(140, 200)), live_session(settings_of(live)) as session:
-        cycle_until(session, 170, lambda: session.elapsed_s > 160)
+        cycle_until(session, 150, lambda: session.elapsed_s > 140)
         snapshot = session.cycle().snapshot
         session.leave("the test is over")
         records = session.records_since_start()
