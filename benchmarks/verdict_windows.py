@@ -19,6 +19,7 @@ from harness.approval import Approve
 from harness.execution import Executor
 from harness.gate.check import check
 from harness.journal.journal import Journal
+from harness.journal.lease import Lease
 from harness.journal.record import Record
 from harness.journal.store import open_store
 from harness.mode import Mode
@@ -30,6 +31,7 @@ from stack.simulator.stack import SimulatedStack
 from stack.snapshot import FLEET
 
 RUNS = 10
+STACK = "benchmark"
 SETTING = "running_request_cap"
 LOAD = 0.6
 WATCHED_S = 1200.0
@@ -126,7 +128,8 @@ def bench(windows: Windows, fleet: Fleet, kind: Kind, seed: int) -> Bench:
         seed=seed,
         slo=policy.slo,
     )
-    stack, journal = run.stack(), Journal(open_store(), stack="benchmark")
+    stack, store = run.stack(), open_store()
+    journal = Journal(store, stack=STACK, lease=Lease.take(store, STACK))
     executor = Executor(
         stack.control, journal, policy, stack.clock, stack.reader, window_s=windows.window_s, simulated=True
     )

@@ -78,7 +78,7 @@ def record_one(scenario: Scenario, supervisor: Supervisor, folder: Path) -> None
         former = [(setting, target, live.control.read(setting, target)) for setting, target, _ in scenario.settings]
         for setting, target, value in scenario.settings:
             live.control.write(setting, target, value)
-        with running(scenario.loads, configuration, length_s, Path(place), environment):
+        with running(scenario.name, scenario.loads, configuration, length_s, Path(place), environment):
             time.sleep(START_S + WARM_S)
             killer = Killer(supervisor, scenario.kills)
             readings = live_readings(configuration, clock, length_s=RECORDED_S, step_s=STEP_S, go_on=killer.tick)

@@ -8,7 +8,8 @@ from stack.incident import ActionPattern, Truth
 from stack.layer import Layer
 from stack.snapshot import FLEET
 
-USUAL = random_load(2.2, 96, 48)
+USUAL = random_load(3.2, 96, 48)
+"""Two replicas carry it with ease, one does not."""
 SLOW = "answers have become slow to start, what is wrong?"
 
 
@@ -122,7 +123,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         ),
         settings=(("replica_state", "r2", "drain"),),
     ),
-    Scenario("healthy-light", "A quiet hour", "is everything all right?", (random_load(1.2, 96, 48),), Truth()),
+    Scenario("healthy-light", "A quiet hour", "is everything all right?", (random_load(0.8, 32, 32),), Truth()),
     Scenario(
         "healthy-reuse",
         "Few heads, well cached, a moderate load",

@@ -41,12 +41,13 @@ def applied(action: Action) -> Record:
     steps = tuple(Step(name, action.before, action.after) for name in treated(action))
     return Record(
         id=1,
+        stack="made",
         action=action,
         state=State.PROBATION,
         verdict=Verdict(()),
         proposed_s=WRITTEN_S,
         expires_at=datetime.now(UTC),
-        permit=Permit(steps, Verdict(())),
+        permit=Permit(steps, Verdict(()), 0),
         armed_s=WRITTEN_S,
         applied_s=WRITTEN_S,
         touched_s=WRITTEN_S,
