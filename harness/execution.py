@@ -5,7 +5,8 @@ that repeating it changes nothing; rolling back asks no model, no person and no 
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from harness.errors import TransitionError
 from harness.gate.case import targets_of
@@ -50,11 +51,17 @@ class Executor:
         *,
         window_s: float = 60.0,
         simulated: bool = False,
+        earned: Callable[[], frozenset[str]] = frozenset,
     ) -> None:
+        """Begin with nothing watched.
+
+        Args:
+            earned: the settings whose shadow record lets them act by themselves now.
+        """
         plan = policy.verification
         self._control, self._journal, self._policy = control, journal, policy
         self._clock, self._reader = clock, reader
-        self._window_s, self._simulated = window_s, simulated
+        self._window_s, self._simulated, self._earned = window_s, simulated, earned
         keep_s = plan.before_s + BLOCKS_KEPT * (plan.settle_s + plan.longest_s + plan.blind_grace_s)
         self.blocks = BlockLog(keep_s, policy.evidence.age_max_s)
         self._supervision = Supervision(policy, self.blocks)
@@ -63,7 +70,8 @@ class Executor:
     def history(self) -> History:
         """The gate's view of the past, with how long the stack has been watched."""
         now_s = self._clock.now_s()
-        return self._journal.history(now_s, watched_s=self.blocks.watched_s(now_s))
+        history = self._journal.history(now_s, watched_s=self.blocks.watched_s(now_s))
+        return replace(history, earned=self._earned())
 
     def apply(self, action_id: int, *, mode: Mode, snapshot: Snapshot | None = None) -> Record:
         """Carry out an approved action, once.

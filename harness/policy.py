@@ -75,6 +75,15 @@ class HealthLimits(_Part):
     restart_kv_usage_max_ratio: Ratio
 
 
+class ShadowBar(_Part):
+    """What a setting's shadow record must show before the setting may act by itself; see harness.shadow.bar."""
+
+    decisions_min: Count
+    within_ratio: Ratio
+    share_min: Ratio
+    harmful_max: Annotated[int, Field(ge=0, le=1000)]
+
+
 class VerificationPlan(_Part):
     """Windows and margins of the measured comparison; see harness.verification.verify."""
 
@@ -131,6 +140,7 @@ class Policy(_Part):
     pace: Pace
     health: HealthLimits
     verification: VerificationPlan
+    shadow: ShadowBar
 
     @field_validator("enabled", "vouched", mode="before")
     @classmethod

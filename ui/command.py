@@ -22,6 +22,7 @@ COMMANDS = {
     "doctor": "ui.doctor_command",
     "stack": "ui.stack_command",
     "record": "ui.record_command",
+    "shadow": "ui.shadow_command",
     "simulate": "ui.simulate_command",
 }
 """Subcommands in the order of the help page; each is a function or application of its name in that module."""

@@ -52,11 +52,13 @@ class History:
         past: actions that wrote within the last hours, oldest first, and all open ones.
         frozen: why all changes are halted; None when they are not.
         watched_s: for how long the stack has been watched without a gap.
+        earned: settings that may act by themselves because their shadow record passes the bar.
     """
 
     past: tuple[Past, ...] = ()
     frozen: str | None = None
     watched_s: float = 0.0
+    earned: frozenset[str] = frozenset()
 
     def on(self, setting: str, target: str) -> Iterator[Past]:
         """Actions on the same setting whose target overlaps `target`, oldest first."""

@@ -309,6 +309,14 @@ def test_on_a_real_stack_auto_asks_until_an_admin_vouches_for_the_setting():
     assert ruled(raising(), policy=vouched, mode=Mode.SHADOW, simulated=False).ruling is Ruling.ASK
 
 
+def test_on_a_real_stack_auto_acts_on_what_a_shadow_record_has_earned_and_on_nothing_else():
+    earned, other = (replace(WATCHED, earned=frozenset({name})) for name in ("running_request_cap", "routing_weight"))
+    assert ruled(raising(), history=earned, simulated=False).ruling is Ruling.ALLOW
+    assert "does not pass the bar" in hit(ruled(raising(), history=other, simulated=False), "authority")
+    for mode in (Mode.SHADOW, Mode.APPROVE):
+        assert ruled(raising(), history=earned, mode=mode, simulated=False).ruling is Ruling.ASK
+
+
 def test_nothing_is_set_beyond_what_the_engine_was_started_with():
     seen = snapshot()
     started = replace(seen, configuration={"r0": {"running_request_cap_most": "20", "running_request_cap_least": 1.0}})
