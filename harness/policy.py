@@ -82,6 +82,7 @@ class ShadowBar(_Part):
     within_ratio: Ratio
     share_min: Ratio
     harmful_max: Annotated[int, Field(ge=0, le=1000)]
+    repeat_s: Seconds
 
 
 class VerificationPlan(_Part):

@@ -80,7 +80,7 @@ def _setting_json(one: SettingRecord) -> Json:
 
 
 def _standing_json(standing: Standing) -> Json:
-    names = ("decided", "scored", "counted", "within", "harmful")
+    names = ("decided", "scored", "repeated", "counted", "within", "harmful")
     return {**{name: getattr(standing, name) for name in names}, "unscored": dict(standing.unscored)}
 
 
@@ -120,6 +120,7 @@ def _print(found: Overview, record: ShadowRecord, policy: Policy, last: int) -> 
         f"Auto may be chosen for a setting when of its newest {bar.decisions_min} scored decisions {bar.share_min:.0%} "
         f"missed at most {bar.within_ratio:.0%} of the best, and at most {bar.harmful_max} were harmful."
     )
+    say(f"The same change decided again within {bar.repeat_s / 60:.0f} minutes does not count again, unless it harms.")
     console.print(_table(found))
     for line in _remarks(found):
         say(line)

@@ -18,6 +18,7 @@ class Standing:
         setting: None for the decisions to change nothing, which no setting is promoted by.
         decided: decisions whose window has passed.
         scored: those about which something can be said.
+        repeated: those of them that only repeat what was decided shortly before, and are not counted.
         counted: the newest of these, as many as the bar asks for: what follows is of them.
         within: how many missed no more than the bar's ratio of the best.
         harmful: how many were worse than doing nothing.
@@ -28,6 +29,7 @@ class Standing:
     setting: str | None
     decided: int
     scored: int
+    repeated: int
     counted: int
     within: int
     harmful: int
@@ -51,14 +53,16 @@ def standing(setting: str | None, scores: Sequence[Score], policy: Policy, harme
     """
     bar = policy.shadow
     own = [one for one in scores if one.setting == setting and (harmed_s is None or one.decided_s > harmed_s)]
-    known = [one.hindsight for one in own if one.hindsight is not None]
-    newest = known[-bar.decisions_min :]
+    known = [(one, one.hindsight) for one in own if one.hindsight is not None]
+    distinct = tuple(_distinct(known, policy))
+    newest = distinct[-bar.decisions_min :]
     within = sum(one.regret_ratio <= bar.within_ratio for one in newest)
     harmful = sum(harms(one, policy) for one in newest)
     return Standing(
         setting=setting,
         decided=len(own),
         scored=len(known),
+        repeated=len(known) - len(distinct),
         counted=len(newest),
         within=within,
         harmful=harmful,
@@ -98,6 +102,17 @@ def last_harm_s(ended: Iterable[Record]) -> Mapping[str, float]:
             setting = record.action.setting
             last_s[setting] = max(record.ended_s, last_s.get(setting, record.ended_s))
     return last_s
+
+
+def _distinct(scores: Iterable[tuple[Score, Hindsight]], policy: Policy) -> Iterator[Hindsight]:
+    """What counts: of the same change decided again and again only the first within a time, and all that harm."""
+    counted_s: dict[tuple[object, ...], float] = {}
+    for score, hindsight in scores:
+        change = (score.setting, score.target, score.before, score.after)
+        repeated = change in counted_s and score.decided_s < counted_s[change] + policy.shadow.repeat_s
+        if not repeated or harms(hindsight, policy):
+            counted_s[change] = score.decided_s
+            yield hindsight
 
 
 def _missing(counted: int, within: int, harmful: int, policy: Policy) -> Iterator[str]:

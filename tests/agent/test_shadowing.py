@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import select
 
 from agent.settings import Settings
-from agent.wiring import recorded_session, simulated_session
+from agent.wiring import _desk, recorded_session, simulated_session
 from harness.journal.journal import Journal
 from harness.journal.record import State
 from harness.journal.schema import SHADOW_SCORE
@@ -14,7 +14,9 @@ from harness.journal.store import open_store
 from harness.mode import Mode
 from harness.shadow.overview import overview
 from harness.shadow.record import ShadowRecord
+from harness.shadow.score import Hindsight, Played, Score
 from stack.incident import Incident, Truth, write_incident
+from stack.recorded import replay_of
 from stack.recording import write_recording
 from stack.simulator.fleet import FleetSpec
 from stack.simulator.load.generated import steady
@@ -76,6 +78,23 @@ def test_every_proposal_is_judged_once_its_window_is_over_and_stays_as_it_was(tm
     calm = [row for row in _stored(path) if row["setting"] is None and row["hindsight"] is not None]
     assert calm and calm[0]["hindsight"]["tried"] > 1
     assert calm[0]["hindsight"]["proposed"] == calm[0]["hindsight"]["nothing"]
+
+
+@pytest.mark.parametrize(("mode", "simulated"), [(Mode.AUTO, False), (Mode.APPROVE, False), (Mode.AUTO, True)])
+def test_the_gate_is_told_what_the_stacks_own_record_has_earned(recording, tmp_path, mode, simulated):
+    store, played = open_store(tmp_path / "journal.db"), Played(0.9, 5.0, 1.0)
+    good = Hindsight(played, played, played, None, 3)
+    for stack, setting in (("paris", CAP), ("rome", "routing_weight")):
+        for place in range(50):
+            change = {"setting": setting, "target": "fleet", "before": 4.0, "after": 8.0, "action_id": None}
+            score = Score(**change, decided_s=3600.0 * place, planner="search", hindsight=good)
+            ShadowRecord(store, stack=stack, planner="search").add(score)
+    store.close()
+    settings, replay = Settings.load(mode=mode, store_path=tmp_path / "journal.db"), replay_of(recording)
+    desk = _desk(
+        settings, settings.policy(), replay.reader, replay.control, replay.clock, name="paris", simulated=simulated
+    )
+    assert desk.executor.history().earned == ({CAP} if mode is Mode.AUTO and not simulated else frozenset())
 
 
 @pytest.fixture(scope="module")

@@ -58,12 +58,12 @@ def config(tmp_path: Path, monkeypatch) -> Path:
     store = open_store(tmp_path / "journal.db")
     record = ShadowRecord(store, stack="paris", planner="search")
     for place in range(50):
-        record.add(scored(1000.0 + place, setting="routing_weight"))
-    record.add(replace(scored(2000.0), operator=Operator(MOVE, True, True, BEST, 9.5)))
-    record.add(scored(2100.0, WORSE))
-    blind = replace(scored(2200.0), hindsight=None, unscored=Unscored.BLIND, detail="12 of 120 s were seen")
+        record.add(scored(1e6 + 3600.0 * place, setting="routing_weight"))
+    record.add(replace(scored(2.0e7), operator=Operator(MOVE, True, True, BEST, 9.5)))
+    record.add(scored(2.1e7, WORSE))
+    blind = replace(scored(2.2e7), hindsight=None, unscored=Unscored.BLIND, detail="12 of 120 s were seen")
     record.add(blind)
-    record.add(scored(2300.0, NOTHING, setting=None))
+    record.add(scored(2.3e7, NOTHING, setting=None))
     store.close()
     return path
 
@@ -82,7 +82,7 @@ def test_json_has_the_documented_fields_and_the_bar_is_applied(config):
     assert not cap["auto_offered"] and "1 harmful decisions, at most 0" in cap["missing"]
     assert cap["unscored"] == {"metrics missing in its window": 1}
     assert (found["no_action"]["scored"], found["no_action"]["within"]) == (1, 0)
-    assert [one["decided_s"] for one in found["decisions"]] == [2000.0, 2100.0, 2200.0, 2300.0]
+    assert [one["decided_s"] for one in found["decisions"]] == [2.0e7, 2.1e7, 2.2e7, 2.3e7]
     assert [one["hindsight"] and one["hindsight"]["harmful"] for one in found["decisions"]] == [
         False,
         True,
