@@ -5,6 +5,8 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -52,12 +54,23 @@ def stack():
     with tempfile.TemporaryDirectory(prefix="fv-") as folder, live_pages(Path(folder)) as pages:
         place = layout.folder_of(pages.configuration)
         place.mkdir(parents=True)
-        admin = socket.socket(socket.AF_UNIX)
+        admin, reached = socket.socket(socket.AF_UNIX), []
         admin.bind(str(place / layout.ADMIN_SOCKET))
         admin.listen()
-        admin.setblocking(False)
-        yield Path(folder), pages, admin
+        listener = threading.Thread(target=_hang_up, args=(admin, reached))
+        listener.start()
+        yield Path(folder), pages, reached
+        admin.shutdown(socket.SHUT_RDWR)
+        listener.join()
         admin.close()
+
+
+def _hang_up(admin: socket.socket, reached: list[str]) -> None:
+    """Note every connection and end it at once."""
+    with suppress(OSError):
+        while True:
+            admin.accept()[0].close()
+            reached.append("reached")
 
 
 def looked(stack, mode: str) -> dict:
@@ -84,18 +97,17 @@ metrics_url = "{pages.gateway.url}"
 """
     )
     command = (sys.executable, "-c", LOOK, str(config), *WRITERS)
-    result = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+    result = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
     assert result.returncode == 0, result.stderr
     return json.loads(result.stdout.splitlines()[-1])
 
 
 def test_in_shadow_no_writer_is_held_and_the_runtime_socket_is_never_reached(stack):
     assert looked(stack, "") == {"refused": True, "writers": [], "writing": False, "local": []}
-    with pytest.raises(BlockingIOError):
-        stack[2].accept()
+    assert stack[2] == []
 
 
 def test_in_approve_mode_it_is(stack):
     found = looked(stack, 'mode = "approve"')
     assert any(layout.ADMIN_SOCKET in place for place in found["local"])
-    stack[2].accept()[0].close()
+    assert stack[2]
