@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.table import Table
 
 from agent.settings import Settings
-from harness.journal.journal import Journal
-from harness.journal.store import open_store
+from harness.journal.reading import JournalReader
+from harness.journal.store import read_store
 from harness.policy import Policy
 from harness.shadow.bar import Standing, harms
 from harness.shadow.overview import Overview, SettingRecord, overview
@@ -22,6 +22,7 @@ from harness.shadow.score import Score
 from stack.errors import InputError
 from ui.report import Json, plain
 from ui.shadow_line import score_text
+from ui.store_choice import chosen_store
 
 shadow = typer.Typer(help="Decisions that were not acted on, judged afterwards.", no_args_is_help=True)
 
@@ -41,13 +42,10 @@ def report(
     settings = Settings.load(config=config)
     if settings.stack is None:
         raise InputError(f"{config}: expected a table [stack], whose record is to be reported")
-    if settings.store_path is None or not settings.store_path.exists():
-        where = "a store_path" if settings.store_path is None else f"the journal {settings.store_path}"
-        raise InputError(f"{config}: expected {where}, there is none: nothing was decided on {settings.stack.name} yet")
     policy, name = settings.policy(), settings.stack.name
-    with closing(open_store(settings.store_path)) as store:
+    with closing(read_store(chosen_store(config, None))) as store:
         record = ShadowRecord(store, stack=name, planner=settings.planner)
-        found = overview(record, Journal(store, stack=name), policy)
+        found = overview(record, JournalReader(store, stack=name), policy)
     if as_json:
         typer.echo(json.dumps(_json(found, record, policy, last), indent=2))
     else:

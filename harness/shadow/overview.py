@@ -2,14 +2,13 @@
 
 from dataclasses import dataclass
 
-from harness.journal.journal import Journal
+from harness.action import AGENT
+from harness.journal.reading import JournalReader
 from harness.journal.record import State
 from harness.policy import Policy
 from harness.shadow.bar import Standing, last_harm_s, standing
 from harness.shadow.record import ShadowRecord
 from harness.shadow.score import Score
-
-AGENT = "agent"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +40,7 @@ class Overview:
     scores: tuple[Score, ...]
 
 
-def overview(record: ShadowRecord, journal: Journal, policy: Policy) -> Overview:
+def overview(record: ShadowRecord, journal: JournalReader, policy: Policy) -> Overview:
     """What is known of every setting that is enabled or was ever decided on."""
     scores, harmed_s = record.scores(), last_harm_s(journal.ended())
     rows = [r for r in journal.records({State.SHADOWED, State.DENIED}) if r.action.requested_by == AGENT]

@@ -35,7 +35,7 @@ try:
             session.cycle()
         for setting in SETTINGS:
             try:
-                session._desk.executor._control.write(setting.name, "r1", setting.default)
+                session._desk.executor._actuator._control.write(setting.name, "r1", setting.default)
             except StackError:
                 refused.append(setting.name)
         writers = sorted(type(one).__name__ for one in gc.get_objects() if type(one).__name__ in sys.argv[2:])

@@ -5,6 +5,8 @@ from conftest import Bench
 from scripted_stack import Crash, cap_action, failing, weight_action
 
 from harness.errors import TransitionError
+from harness.execution import Executor
+from harness.gate.check import check
 from harness.journal.record import Permit, State, Step
 from harness.mode import Mode
 from harness.outcome import Ending, Measured
@@ -141,6 +143,16 @@ def test_an_undo_that_fails_needs_a_person_and_freezes(bench: Bench):
     assert bench.propose(weight_action(target="r1")).state is State.DENIED
 
 
+def test_an_undo_whose_write_is_lost_once_is_tried_again(bench: Bench):
+    bench.watch(900)
+    bench.apply()
+    bench.stack.on_write = failing(UnreachableError)
+    assert bench.executor.undo_open("stop") == ()
+    bench.stack.on_write = lambda setting, target, value: None
+    assert [r.state for r in bench.watch(20)] == [State.ROLLED_BACK]
+    assert bench.stack.values["routing_weight", "r0"] == 100.0
+
+
 def test_an_undo_waits_for_a_stack_that_does_not_answer_then_gives_up(bench: Bench):
     bench.watch(900)
     bench.apply()
@@ -229,7 +241,7 @@ def test_only_one_change_is_in_flight_even_past_the_gate(bench: Bench):
     third = bench.propose(weight_action(target="r3"))
     assert third.state is State.DENIED
     with pytest.raises(TransitionError, match="in flight"):
-        permit = Permit((Step("r3", 100.0, 60.0),), first.verdict)
+        permit = Permit((Step("r3", 100.0, 60.0),), first.verdict, bench.journal.state_version())
         approved = bench.journal.propose(
             weight_action(target="r3"), type(first.verdict)(first.verdict.rules), mode=Mode.AUTO, now_s=1.0
         )
@@ -304,3 +316,22 @@ def test_an_error_storm_after_the_change_is_a_hard_stop(bench: Bench):
     ended = bench.watch(60)
     assert [r.state for r in ended] == [State.ROLLED_BACK]
     assert "errors" in ended[0].end_reason
+
+
+@pytest.mark.parametrize(("lost", "ends"), [(False, State.SETTLING), (True, State.NOTHING_DONE)])
+def test_on_a_real_stack_a_record_must_pass_when_it_is_written_too(bench: Bench, lost: bool, ends: State):
+    action, record = weight_action(), {"routing_weight"}
+    executor = Executor(
+        bench.stack, bench.journal, bench.policy, bench.clock, bench.stack, earned=lambda: frozenset(record)
+    )
+    bench.executor = executor
+    bench.watch(900)
+    seen, now_s = bench.stack.snapshot(60.0), bench.clock.now_s()
+    verdict = check(action, seen, executor.history(), bench.policy, mode=Mode.AUTO, now_s=now_s)
+    proposal = bench.journal.propose(action, verdict, mode=Mode.AUTO, now_s=now_s)
+    assert proposal.state is State.APPROVED
+    if lost:
+        record.clear()
+    done = executor.apply(proposal.id, mode=Mode.AUTO)
+    assert done.state is ends and bench.stack.writes == ([] if lost else [("routing_weight", "r0", 60.0)])
+    assert not lost or "does not pass the bar" in str(done.end_reason)

@@ -115,6 +115,7 @@ def test_what_has_no_score_neither_helps_nor_hurts(kinds, place):
 def ended(state: State, measured: Measured | None, ended_s: float) -> Record:
     return Record(
         id=1,
+        stack="paris",
         action=change(CAP, 8.0, 16.0),
         state=state,
         verdict=Verdict(()),

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -27,8 +28,8 @@ FULL = Score(
 
 
 @pytest.fixture
-def store(tmp_path: Path):
-    store = open_store(tmp_path / "journal.db")
+def store(place: Path | str):
+    store = open_store(place)
     yield store
     store.close()
 
@@ -40,6 +41,13 @@ def test_a_score_comes_back_as_it_was(store: Store):
         record.add(score)
     assert record.scores() == tuple(kept)
     assert kept[1].unscored is Unscored.DOUBTED
+
+
+def test_the_longest_names_that_an_action_may_have_are_kept(store: Store):
+    record = ShadowRecord(store, stack="s" * 100, planner="search")
+    long = replace(FULL, setting="n" * 100, target="t" * 200)
+    record.add(long)
+    assert record.scores() == (long,)
 
 
 def test_the_same_moment_counts_once_and_for_one_stack_and_planner(store: Store):
