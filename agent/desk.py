@@ -20,6 +20,7 @@ from harness.memory import Memory
 from harness.mode import Mode
 from harness.outcome import Ending
 from harness.policy import Policy
+from harness.shadow.waiting import WaitingChoices
 from harness.verdict import Verdict
 from skills.skill import PastEpisode, SkillContext
 from stack.clock import Clock
@@ -38,6 +39,7 @@ class Desk:
     Attributes:
         simulated: whether the stack is the simulated one, which needs no shadow record for `auto`.
         window_s: length of a snapshot's window.
+        waiting_choices: decisions in shadow that are watched until they can be judged; None in other modes.
     """
 
     reader: StackReader
@@ -51,6 +53,7 @@ class Desk:
     mode: Mode
     simulated: bool
     window_s: float
+    waiting_choices: WaitingChoices | None = None
 
     def look(self) -> tuple[Snapshot, str]:
         """A snapshot, or an empty one and why nothing could be read: blind is a situation, not an exception."""
@@ -72,9 +75,11 @@ class Desk:
         )
 
     def observe(self, snapshot: Snapshot) -> None:
-        """Learn what the load is and what is usual."""
+        """Learn what the load is and what is usual, and judge the decisions whose window is over."""
         self.forecaster.observe(snapshot)
         self.baseline.observe(snapshot)
+        if self.waiting_choices is not None:
+            self.waiting_choices.observe(snapshot, self.clock.now_s())
 
     def check(
         self, action: Action, snapshot: Snapshot, mode: Mode | None = None, history: History | None = None
@@ -118,8 +123,11 @@ class Desk:
         """The diagnosis without what a change on trial answers: its layer, and the other troubles of its replica.
 
         Two answers at once could not be told apart, and a replica's other troubles are mostly symptoms of the first.
+        In shadow a decision is on trial while it is watched: a second best would otherwise be proposed beside it.
         """
+        watched = () if self.waiting_choices is None else self.waiting_choices.choices
         trials = [record.action for record in self.journal.records({State.PROBATION})]
+        trials += [choice.action for choice in watched if choice.action is not None]
         layers, targets = {action.layer for action in trials}, {action.target for action in trials} - {FLEET}
         left = tuple(f for f in diagnosis.findings if f.layer not in layers and f.target not in targets)
         return replace(diagnosis, findings=left)

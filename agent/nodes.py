@@ -1,9 +1,10 @@
 """The stages of a cycle. A node may run again: what has an effect is guarded by a row of the journal."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent.desk import Desk
 from agent.planner import Plan, Planner
+from agent.shadowing import watch_choice
 from agent.state import CycleState
 from harness.journal.record import IN_FLIGHT, State
 from harness.mode import Mode
@@ -40,7 +41,15 @@ class Nodes:
         if waiting and self.desk.mode is not Mode.AUTO:
             return {"plan": Plan(planner=self.planner.name, reason=f"proposal {waiting[0].id} waits for its decision")}
         context = self.desk.planning(state["snapshot"], state["diagnosis"], state["persistence"])
-        return {"plan": self.planner.plan(context)}
+        return {"plan": self._noted(self.planner.plan(context))}
+
+    def _noted(self, plan: Plan) -> Plan:
+        """The plan; in shadow, with what was decided before and is still watched, as its trouble is not planned for."""
+        watched = [] if self.desk.waiting_choices is None else self.desk.waiting_choices.choices
+        shadowed = [choice.action for choice in watched if choice.action is not None]
+        if plan.action is not None or not shadowed:
+            return plan
+        return replace(plan, reason=f"the decision on {shadowed[0].setting} is watched; else: {plan.reason}")
 
     def gate(self, state: CycleState) -> CycleState:
         """Rule on the planned change."""
@@ -79,7 +88,8 @@ class Nodes:
         return {"verified": self.desk.executor.supervise(None if state["blind"] else state["snapshot"])}
 
     def remember(self, state: CycleState) -> CycleState:
-        """Store an episode for every change that ended in this cycle."""
+        """Store an episode for every change that ended in this cycle; in shadow, watch what was decided."""
         for record in (*state.get("executed", ()), *state["verified"]):
             self.desk.remember(record, state["snapshot"])
+        watch_choice(state, self.desk)
         return {}

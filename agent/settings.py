@@ -3,9 +3,9 @@
 import tomllib
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 from harness.journal.store import Place
@@ -23,6 +23,8 @@ class Settings(BaseSettings):
     """What an operator may set; units are in the names.
 
     Attributes:
+        mode: where it is not said, shadow on a stack that is described here, as nobody has seen yet what would be done
+            there, and approve on a simulated one.
         enabled: settings that may be changed; None leaves it to the policy.
         policy_path: the gate's policy; None for the one that ships.
         slo_ttft_s, slo_itl_s ...: promises to users; None leaves them to the policy.
@@ -61,6 +63,11 @@ class Settings(BaseSettings):
     llm_seconds: float = Field(default=60.0, gt=0, le=600)
     llm_tokens: int = Field(default=20_000, ge=1000)
     llm_answer_tokens: int = Field(default=4000, ge=16)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _careful(cls, given: dict[str, Any]) -> dict[str, Any]:
+        return {"mode": Mode.SHADOW, **given} if given.get("stack") is not None else given
 
     @field_validator("enabled")
     @classmethod

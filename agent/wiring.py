@@ -26,6 +26,9 @@ from harness.lease_keeper import LeaseKeeper
 from harness.memory import Memory
 from harness.mode import Mode
 from harness.policy import Policy
+from harness.shadow.bar import passed
+from harness.shadow.record import ShadowRecord
+from harness.shadow.waiting import WaitingChoices
 from stack.catalogue import SETTINGS
 from stack.clock import Clock
 from stack.control import StackControl
@@ -38,6 +41,7 @@ from stack.simulator.fleet import FleetSpec
 from stack.simulator.hardware.step_times import usual_precision
 
 NO_LLM = "search, no LLM configured"
+REPLAYED = "replayed"
 
 
 def simulated_session(
@@ -97,12 +101,24 @@ def simulated_session(
 def recorded_session(settings: Settings, folder: Path) -> Session:
     """A session that replays an incident folder, in shadow mode: nothing can be changed in the past.
 
+    Where `settings` describe a stack, its decisions count for that stack's shadow record. Its journal has a name of its
+    own, so that nothing here is taken for what the stack itself went through.
+
     Raises:
         InputError: the folder is no usable recording.
     """
     replay = replay_of(folder, at_start=True)
     shadow = settings.model_copy(update={"mode": Mode.SHADOW})
-    desk = _desk(shadow, settings.policy(), replay.reader, replay.control, replay.clock, name="stack")
+    recorded_from = None if settings.stack is None else settings.stack.name
+    desk = _desk(
+        shadow,
+        settings.policy(),
+        replay.reader,
+        replay.control,
+        replay.clock,
+        name=REPLAYED if recorded_from is None else f"{REPLAYED} {recorded_from}",
+        counts_for=recorded_from,
+    )
     return _session(shadow, desk, lasts_s=replay.end_s - replay.start_s)
 
 
@@ -142,24 +158,34 @@ def _desk(
     *,
     name: str,
     simulated: bool = False,
+    counts_for: str | None = None,
 ) -> Desk:
     store = open_store(settings.store)
     # What a shadow session cannot take it cannot use: without a lease no permit is ever committed.
     lease = None if settings.mode is Mode.SHADOW else Lease.take(store, name)
     journal = Journal(store, stack=name, lease=lease)
-    window_s = settings.window_s
+    window_s, mode = settings.window_s, settings.mode
+    record = ShadowRecord(store, stack=counts_for or name, planner=settings.planner)
+    forecaster = Forecaster(policy.slo, [(one.action, one.verification) for one in journal.ended()])
+
+    def earned() -> frozenset[str]:
+        return passed(record.scores(), policy, journal.ended()) if mode is Mode.AUTO and not simulated else frozenset()
+
     return Desk(
         reader=reader,
         clock=clock,
         journal=journal,
-        executor=Executor(control, journal, policy, clock, reader, window_s=window_s, simulated=simulated),
-        forecaster=Forecaster(policy.slo, [(record.action, record.verification) for record in journal.ended()]),
+        executor=Executor(
+            control, journal, policy, clock, reader, window_s=window_s, simulated=simulated, earned=earned
+        ),
+        forecaster=forecaster,
         baseline=Baseline(),
         memory=Memory(store),
         policy=policy,
-        mode=settings.mode,
+        mode=mode,
         simulated=simulated,
         window_s=window_s,
+        waiting_choices=WaitingChoices(record, forecaster, policy.slo) if mode is Mode.SHADOW else None,
     )
 
 

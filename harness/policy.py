@@ -112,6 +112,16 @@ class Bounds(_Part):
     high: float
 
 
+class ShadowBar(_Part):
+    """What a setting's shadow record must show before the setting may act by itself; see harness.shadow.bar."""
+
+    decisions_min: Count
+    within_ratio: Ratio
+    share_min: Ratio
+    harmful_max: Annotated[int, Field(ge=0, le=1000)]
+    repeat_s: Seconds
+
+
 class VerificationPlan(_Part):
     """Windows and margins of the measured comparison; see harness.verification.verify."""
 
@@ -173,6 +183,7 @@ class Policy(_Part):
     health: HealthLimits
     blast: BlastLimits
     verification: VerificationPlan
+    shadow: ShadowBar
 
     @field_validator("enabled", "vouched", mode="before")
     @classmethod

@@ -10,7 +10,8 @@ from stack.setting import Value
 PROXY = "pool"
 FRONTEND = "users"
 _ENGINE = names.ENGINE_PREFIXES[0]
-_NOT_LABELS = frozenset({"model_name", "started_s", "gateway_state", "gateway_started_s"})
+_NOT_LABELS = frozenset({"model_name", "engine", "started_s", "gateway_state", "gateway_started_s"})
+"""Facts that stand elsewhere, or whose name is a label by which replicas are told apart."""
 _REASON = {Counter.FINISHED: "stop", Counter.ABORTED: "abort", Counter.ERRORS: "error"}
 _STATES = ("DOWN", "UP", "MAINT", "DRAIN")
 

@@ -22,6 +22,7 @@ COMMANDS = {
     "doctor": "ui.doctor_command",
     "stack": "ui.stack_command",
     "record": "ui.record_command",
+    "shadow": "ui.shadow_command",
     "journal": "ui.journal_command",
     "stop": "ui.stop_command",
     "unfreeze": "ui.stop_command",

@@ -47,6 +47,9 @@ def run(
     slo_ttft: Annotated[float | None, typer.Option(help="Limit on time to first token, seconds.")] = None,
     slo_itl: Annotated[float | None, typer.Option(help="Limit on mean time between tokens, seconds.")] = None,
     store: Annotated[Path | None, typer.Option(help="Journal database; in memory if not given.")] = None,
+    config: Annotated[
+        Path | None, typer.Option("-c", "--config", help="Of the stack an incident folder is from: its shadow record.")
+    ] = None,
     json_out: Annotated[Path | None, typer.Option("--json", help="Write the result to this file.")] = None,
 ) -> None:
     """Run observe, diagnose, plan, gate, execute, verify and remember, and report every episode."""
@@ -69,7 +72,7 @@ def run(
     }
     console = Console(stderr=True, soft_wrap=True)
     seen = Sightings()
-    with _built(stack, given, simulated, console) as session, interruption() as interrupted:
+    with _built(stack, config, given, simulated, console) as session, interruption() as interrupted:
         _cycle_until_end(session, min(60.0 * minutes, session.lasts_s), console, seen, interrupted)
         if interrupted.asked:
             session.leave("interrupted before there was a verdict")
@@ -86,7 +89,7 @@ def run(
 
 @contextmanager
 def _built(
-    stack: str, given: Mapping[str, object], simulated: Mapping[str, Any], console: Console
+    stack: str, config: Path | None, given: Mapping[str, object], simulated: Mapping[str, Any], console: Console
 ) -> Iterator[Session]:
     """The session on the stack that was named."""
     with ExitStack() as ends:
@@ -95,7 +98,7 @@ def _built(
                 settings = Settings.load(None, **{**given, "mode": given["mode"] or Mode.AUTO})
                 session = simulated_session(settings, **simulated)
             elif Path(stack).is_dir():
-                session = recorded_session(Settings.load(None, **given), Path(stack))
+                session = recorded_session(Settings.load(config, **given), Path(stack))
             elif Path(stack).is_file():
                 session = ends.enter_context(live_session(Settings.load(Path(stack), **given)))
             else:

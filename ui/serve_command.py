@@ -29,7 +29,9 @@ LEFT = "FlashVector was ended before there was a verdict"
 
 def serve(
     config: Annotated[Path, typer.Option("-c", "--config", help="File that describes a stack.")],
-    mode: Annotated[Mode | None, typer.Option(help="shadow, approve or auto; default: the file's.")] = None,
+    mode: Annotated[
+        Mode | None, typer.Option(help="shadow, approve or auto; default: the file's, else shadow.")
+    ] = None,
 ) -> None:
     """Watch a live stack, propose changes, make those that are approved, prove or undo them. Ctrl-C ends it.
 

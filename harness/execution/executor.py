@@ -2,8 +2,9 @@
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from harness.errors import StoreError, TransitionError
 from harness.execution.actuator import Actuator
@@ -43,15 +44,22 @@ class Executor:
         *,
         window_s: float = 60.0,
         simulated: bool = False,
+        earned: Callable[[], frozenset[str]] = frozenset,
     ) -> None:
+        """Begin with nothing watched.
+
+        Args:
+            earned: the settings whose shadow record lets them act by themselves now.
+        """
         plan = policy.verification
-        self._journal, self._clock, self._reader, self._window_s = journal, clock, reader, window_s
+        self._journal, self._clock, self._reader = journal, clock, reader
+        self._window_s, self._earned = window_s, earned
         keep_s = plan.before_s + BLOCKS_KEPT * (plan.settle_s + plan.longest_s + plan.blind_grace_s)
         self.blocks = BlockLog(keep_s, policy.evidence.age_max_s)
         actuator = self._actuator = Actuator(control, journal)
         self._undoing = Undoing(actuator, journal, clock, plan, self.blocks)
         self._resolving = Resolving(actuator, journal, self._undoing, clock, plan, self.blocks)
-        self._permitting = Permitting(actuator, journal, policy, clock, self.blocks, simulated=simulated)
+        self._permitting = Permitting(actuator, journal, policy, clock, self.blocks, self.history, simulated=simulated)
         self._judging = Judging(actuator, journal, self._undoing, clock, policy, self.blocks)
         self._turn = threading.RLock()
         self._halted: tuple[Record, ...] = ()
@@ -59,7 +67,8 @@ class Executor:
     def history(self) -> History:
         """The gate's view of the past, with how long the stack has been watched."""
         now_s = self._clock.now_s()
-        return self._journal.history(now_s, watched_s=self.blocks.watched_s(now_s))
+        history = self._journal.history(now_s, watched_s=self.blocks.watched_s(now_s))
+        return replace(history, earned=self._earned())
 
     def apply(self, action_id: int, *, mode: Mode, snapshot: Snapshot | None = None) -> Record:
         """Carry out an approved action, once.

@@ -1,9 +1,12 @@
 """Permitting: the last look before a permit is committed, with values and facts read just now."""
 
+from collections.abc import Callable
+
 from harness.execution.actuator import Actuator
 from harness.execution.held import same
 from harness.gate.case import targets_of
 from harness.gate.check import check
+from harness.gate.history import History
 from harness.journal.journal import AUTO, Journal
 from harness.journal.record import Permit, Record, Step
 from harness.mode import Mode
@@ -23,10 +26,18 @@ class Permitting:
     """Makes the permit of an approved action."""
 
     def __init__(
-        self, actuator: Actuator, journal: Journal, policy: Policy, clock: Clock, blocks: BlockLog, *, simulated: bool
+        self,
+        actuator: Actuator,
+        journal: Journal,
+        policy: Policy,
+        clock: Clock,
+        blocks: BlockLog,
+        history: Callable[[], History],
+        *,
+        simulated: bool,
     ) -> None:
         self._actuator, self._journal, self._policy = actuator, journal, policy
-        self._clock, self._blocks, self._simulated = clock, blocks, simulated
+        self._clock, self._blocks, self._history, self._simulated = clock, blocks, history, simulated
 
     def permit(self, record: Record, mode: Mode, snapshot: Snapshot) -> Permit:
         """Values read back just now, the writes, and the second verdict.
@@ -54,8 +65,7 @@ class Permitting:
         return Permit(steps, verdict, version)
 
     def _verdict(self, record: Record, mode: Mode, snapshot: Snapshot) -> Verdict:
-        now_s = self._clock.now_s()
-        history = self._journal.history(now_s, watched_s=self._blocks.watched_s(now_s))
+        now_s, history = self._clock.now_s(), self._history()
         return check(record.action, snapshot, history, self._policy, mode=mode, now_s=now_s, simulated=self._simulated)
 
 

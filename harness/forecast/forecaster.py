@@ -59,6 +59,11 @@ class Forecaster:
         """The latest predictions beside what was measured, oldest first."""
         return self._track.records
 
+    @property
+    def doubt(self) -> str:
+        """Why no forecast is relied on at present, whatever it is about; empty when they are."""
+        return self._track.doubt()
+
     def belief(self, snapshot: Snapshot) -> Belief | None:
         """What is believed of the stack; None when too little is known."""
         plays = self._plays(snapshot)
@@ -81,7 +86,7 @@ class Forecaster:
         return self._made(action, plays.belief, pairs, stressed)
 
     def _made(self, action: Action, belief: Belief, pairs: list[Pair], stressed: list[Pair]) -> Forecast:
-        doubts = [*doubts_of(belief, action), *filter(None, [self._track.doubt()])]
+        doubts = [*doubts_of(belief, action), *filter(None, [self.doubt])]
         corrections = self._track.corrections()
         return Forecast(
             horizon_s=horizon_s(belief),

@@ -56,12 +56,14 @@ class History:
         frozen: why all changes are halted; None when they are not.
         watched_s: for how long the stack has been watched without a gap.
         refused_s: when the planner's proposals of the last hours were made that the gate denied or a person rejected.
+        earned: settings that may act by themselves because their shadow record passes the bar.
     """
 
     past: tuple[Past, ...] = ()
     frozen: str | None = None
     watched_s: float = 0.0
     refused_s: tuple[float, ...] = ()
+    earned: frozenset[str] = frozenset()
 
     def on(self, setting: str, target: str) -> Iterator[Past]:
         """Actions on the same setting whose target overlaps `target`, oldest first."""

@@ -123,3 +123,16 @@ EPISODE = Table(
     Column("environment", JSON, nullable=False),
     sqlite_autoincrement=True,
 )
+
+SHADOW_SCORE = Table(
+    "shadow_score",
+    METADATA,
+    Column("seq", Integer, primary_key=True, autoincrement=True),
+    Column("key", String(500), unique=True, nullable=False),
+    Column("stack", String(100), nullable=False),
+    Column("planner", String(20), nullable=False),
+    Column("action_id", Integer, ForeignKey("action.id")),
+    Column("decided_s", Float, nullable=False),
+    Column("score", JSON, nullable=False),
+    sqlite_autoincrement=True,
+)

@@ -1,3 +1,4 @@
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -5,6 +6,8 @@ import pytest
 from agent.settings import Settings
 from harness.mode import Mode
 from stack.errors import InputError
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
 
 
 @pytest.fixture(autouse=True)
@@ -18,6 +21,18 @@ def test_arguments_beat_environment_beats_file(tmp_path, monkeypatch):
     monkeypatch.setenv("FLASHVECTOR_CYCLE_S", "25")
     settings = Settings.load(cycle_s=30.0, store_path=None)
     assert (settings.mode, settings.window_s, settings.cycle_s) == (Mode.SHADOW, 120, 30)
+
+
+def test_a_stack_starts_in_shadow_unless_told_otherwise(monkeypatch):
+    monkeypatch.chdir(DEPLOY.parent)
+    shipped = tomllib.loads((DEPLOY / "local-cpu.toml").read_text())
+    assert Settings.load().mode is Mode.APPROVE
+    assert Settings.load(stack=shipped["stack"]).mode is Mode.SHADOW
+    assert Settings.load(stack=shipped["stack"], mode=Mode.AUTO).mode is Mode.AUTO
+    modes = {
+        name: Settings.load(DEPLOY / name).mode for name in ("local-cpu.toml", "local-gpu.toml", "compose/stack.toml")
+    }
+    assert modes == {"local-cpu.toml": Mode.APPROVE, "local-gpu.toml": Mode.SHADOW, "compose/stack.toml": Mode.SHADOW}
 
 
 def test_arguments_that_are_none_leave_the_default():

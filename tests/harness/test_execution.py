@@ -5,6 +5,8 @@ from conftest import Bench
 from scripted_stack import Crash, cap_action, failing, weight_action
 
 from harness.errors import TransitionError
+from harness.execution import Executor
+from harness.gate.check import check
 from harness.journal.record import Permit, State, Step
 from harness.mode import Mode
 from harness.outcome import Ending, Measured
@@ -314,3 +316,22 @@ def test_an_error_storm_after_the_change_is_a_hard_stop(bench: Bench):
     ended = bench.watch(60)
     assert [r.state for r in ended] == [State.ROLLED_BACK]
     assert "errors" in ended[0].end_reason
+
+
+@pytest.mark.parametrize(("lost", "ends"), [(False, State.SETTLING), (True, State.NOTHING_DONE)])
+def test_on_a_real_stack_a_record_must_pass_when_it_is_written_too(bench: Bench, lost: bool, ends: State):
+    action, record = weight_action(), {"routing_weight"}
+    executor = Executor(
+        bench.stack, bench.journal, bench.policy, bench.clock, bench.stack, earned=lambda: frozenset(record)
+    )
+    bench.executor = executor
+    bench.watch(900)
+    seen, now_s = bench.stack.snapshot(60.0), bench.clock.now_s()
+    verdict = check(action, seen, executor.history(), bench.policy, mode=Mode.AUTO, now_s=now_s)
+    proposal = bench.journal.propose(action, verdict, mode=Mode.AUTO, now_s=now_s)
+    assert proposal.state is State.APPROVED
+    if lost:
+        record.clear()
+    done = executor.apply(proposal.id, mode=Mode.AUTO)
+    assert done.state is ends and bench.stack.writes == ([] if lost else [("routing_weight", "r0", 60.0)])
+    assert not lost or "does not pass the bar" in str(done.end_reason)

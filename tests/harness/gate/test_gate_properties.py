@@ -36,11 +36,11 @@ class Scene:
     policy: Policy = ALL
     mode: Mode = Mode.AUTO
     now_s: float = NOW
+    simulated: bool = True
 
     def check(self) -> Verdict:
-        return gate.check(
-            self.action, self.snapshot, self.history, self.policy, mode=self.mode, now_s=self.now_s, simulated=True
-        )
+        about = (self.action, self.snapshot, self.history, self.policy)
+        return gate.check(*about, mode=self.mode, now_s=self.now_s, simulated=self.simulated)
 
 
 FRACTION = st.floats(0.0, 1.0)
@@ -123,10 +123,12 @@ def histories(draw: st.DrawFn) -> History:
 
     pasts = sorted((one() for _ in range(draw(st.integers(0, 4)))), key=lambda p: p.written_s)
     refused_s = tuple(draw(st.lists(st.floats(NOW - 8000, NOW), max_size=2)) * draw(st.sampled_from([1, 20])))
-    return History(tuple(pasts), draw(st.sampled_from([None, None, "stop"])), draw(st.floats(0, 4000)), refused_s)
+    frozen, watched_s = draw(st.sampled_from([None, None, "stop"])), draw(st.floats(0, 4000))
+    return History(tuple(pasts), frozen, watched_s, refused_s, draw(EARNED))
 
 
-SCENES = st.builds(Scene, actions(), snapshots(), histories())
+EARNED = st.frozensets(st.sampled_from(["running_request_cap", "routing_weight"]))
+SCENES = st.builds(Scene, actions(), snapshots(), histories(), simulated=st.booleans())
 
 
 def judged(scene: Scene) -> dict[str, Ruling]:
@@ -200,6 +202,8 @@ WORSENINGS: Mapping[str, Callable[[Scene, str, float], Scene]] = {
     "more refusals": lambda s, r, x: replace(
         s, history=replace(s.history, refused_s=(*s.history.refused_s, *(NOW - 9000 * x,) * 15))
     ),
+    "no shadow record": lambda s, r, x: replace(s, history=replace(s.history, earned=frozenset())),
+    "a real stack": lambda s, r, x: replace(s, simulated=False),
     "a clock that went back": lambda s, r, x: replace(s, now_s=s.now_s - 100 * x),
     "shadow": lambda s, r, x: replace(s, mode=Mode.SHADOW),
     "setting not enabled": lambda s, r, x: replace(

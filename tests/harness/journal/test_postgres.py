@@ -111,18 +111,21 @@ def test_a_restart_undoes_what_was_in_flight(watched: Watched, database: str):
         "UPDATE event SET what = 'kept'",
         "DELETE FROM event",
         "TRUNCATE event",
-        "TRUNCATE event, action, episode",
+        "TRUNCATE event, action, episode, shadow_score",
         "DELETE FROM episode",
+        "TRUNCATE shadow_score",
         "UPDATE action SET permit = '{}'",
         "UPDATE action SET proposal = '{}'",
         "UPDATE action SET target = 'r9'",
     ],
 )
-def test_log_permit_and_proposal_cannot_be_changed(watched: Watched, statement: str):
+def test_log_score_permit_and_proposal_cannot_be_changed(watched: Watched, statement: str):
     watched.change()
     with watched.store.begin() as connection:
-        row = "INSERT INTO episode (action_id, time_s, episode, environment) VALUES (1, 1.0, '{}', '{}')"
-        connection.execute(text(row))
+        episode = "episode (action_id, time_s, episode, environment) VALUES (1, 1.0, '{}', '{}')"
+        score = "shadow_score (key, stack, planner, decided_s, score) VALUES ('k', 'stack', 'search', 1.0, '{}')"
+        for row in (episode, score):
+            connection.execute(text(f"INSERT INTO {row}"))
     with pytest.raises(IntegrityError, match=r"append-only|never changes"), watched.store.begin() as connection:
         connection.execute(text(statement))
 
