@@ -65,12 +65,23 @@ def read_recording(folder: Path) -> Recording:
     Raises:
         InputError: a file is absent or a line is wrong; the text names file and line.
     """
-    window_s = document(folder / INCIDENT_FILE).get("window_s")
     return Recording(
         readings=tuple(_readings(_samples_file(folder))),
         settings=_read_settings(folder / SETTINGS_FILE),
-        window_s=float(window_s) if isinstance(window_s, (int, float)) and window_s > 0 else None,
+        window_s=_window_s(folder / INCIDENT_FILE),
     )
+
+
+class _Window(BaseModel):
+    window_s: Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)] | None = None
+
+
+def _window_s(path: Path) -> float | None:
+    """The one field that a reader may know of what else tells the truth."""
+    try:
+        return _Window.model_validate(document(path)).window_s
+    except ValidationError as error:
+        raise InputError(f"{path}: {first_problem(error)}") from error
 
 
 def write_recording(folder: Path, readings: Iterable[Reading], settings: Settings) -> None:

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from stack.errors import FlashVectorError, InputError
+from ui.interruption import INTERRUPTED
 
 FAILED = 1
 BAD_INPUT = 2
@@ -52,13 +53,15 @@ def flashvector() -> None:
 
 
 def main() -> NoReturn:
-    """Run the command line: exit code 0 done, 1 failed, 2 bad input."""
+    """Run the command line: exit code 0 done, 1 failed, 2 bad input, 130 interrupted."""
     try:
         application(sys.argv[1:])()
     except InputError as error:
         _stop(str(error), BAD_INPUT)
     except FlashVectorError as error:
         _stop(str(error), FAILED)
+    except KeyboardInterrupt:
+        _stop("interrupted", INTERRUPTED)
     sys.exit(0)
 
 

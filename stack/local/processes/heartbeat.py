@@ -48,6 +48,22 @@ def progress(url: str, token: str = "") -> Progress | None:
     return _shown(url) if answer.status_code in _NO_PLUGIN else None
 
 
+def death(url: str) -> str | None:
+    """Why the process behind `url`, which has served, will not again; None where that cannot be said.
+
+    A vLLM API server that lost its engine answers `/health` with 503, or has closed its port and waits for its last
+    connections to end.
+    """
+    name = urlsplit(url).netloc
+    try:
+        status = httpx.get(f"{url}/health", timeout=TIMEOUT, trust_env=False).status_code
+    except httpx.ConnectError:
+        return f"{name} runs and listens no longer"
+    except httpx.HTTPError:
+        return None
+    return f"{name} says that its engine is dead" if status == httpx.codes.SERVICE_UNAVAILABLE else None
+
+
 def _shown(url: str) -> Progress | None:
     try:
         readings = scraped(f"{url}/metrics", WallClock())

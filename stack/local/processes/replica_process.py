@@ -21,7 +21,7 @@ def replica_service(stack: LocalStack, replica: Replica) -> Service:
         kind=Kind.REPLICA,
         urls=(replica.url,),
         launch=partial(engine_launch, stack, replica),
-        trouble=partial(completion_trouble, replica.url, stack.engine.model),
+        trouble=partial(completion_trouble, replica.url, stack.engine.model, stack.engine_token.get_secret_value()),
         process=ManagedProcess(replica.name, stack.run_folder),
         ready_s=stack.engine.ready_s,
         grace_s=GRACE_S,
