@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 from harness.mode import Mode
@@ -14,6 +14,7 @@ from harness.policy import Policy
 from stack.catalogue import setting_named
 from stack.errors import InputError, UnknownSettingError
 from stack.local.configuration import LocalStack
+from stack.redaction import SECRET_NAME, keep_secret, keep_url_secret
 
 DEFAULT_FILE = Path("flashvector.toml")
 
@@ -67,6 +68,13 @@ class Settings(BaseSettings):
             except UnknownSettingError as error:
                 raise ValueError(str(error)) from error
         return names
+
+    @model_validator(mode="after")
+    def _kept_secret(self) -> "Settings":
+        keep_secret(self.llm_api_key.get_secret_value())
+        for url in (*self.metrics_urls, *([self.llm_base_url] if self.llm_base_url else ())):
+            keep_url_secret(url)
+        return self
 
     @classmethod
     def settings_customise_sources(
@@ -128,6 +136,6 @@ def _one_line(error: ValidationError, path: Path | None) -> str:
     sources = f"{path}, FLASHVECTOR_ variables or arguments" if path else "FLASHVECTOR_ variables or arguments"
     problem = error.errors(include_url=False, include_context=False)[0]
     name = ".".join(str(part) for part in problem["loc"])
-    hidden = name.endswith(("api_key", "token")) or isinstance(problem["input"], dict)  # a table may hold a token
+    hidden = SECRET_NAME.search(name) or isinstance(problem["input"], dict)  # a table may hold a token
     found = "" if hidden else f", found {problem['input']!r}"
     return f"{sources}: {name}: {problem['msg']}{found}".replace("\n", " ")

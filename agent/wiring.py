@@ -31,6 +31,7 @@ from stack.local.admission import Promise
 from stack.local.live import LiveStack
 from stack.reader import StackReader
 from stack.recorded import replay_of
+from stack.redaction import redact_logs
 from stack.simulator.fleet import FleetSpec
 from stack.simulator.hardware.step_times import usual_precision
 
@@ -132,6 +133,7 @@ def _desk(
     name: str,
     simulated: bool = False,
 ) -> Desk:
+    redact_logs()
     store = open_store(settings.store_path)
     journal = Journal(store, stack=name)
     window_s = settings.window_s

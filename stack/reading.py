@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from stack.outside_text import name_of, plain
+from stack.redaction import redacted
 from stack.setting import Value
 
 GATEWAY = "gateway"
@@ -91,7 +93,7 @@ class Histogram:
 
 @dataclass(frozen=True)
 class Reading:
-    """One scrape of one replica.
+    """One scrape of one replica. Its texts came from outside: the name has a name's form, the rest is plain.
 
     Attributes:
         replica: the replica's name, or `GATEWAY`.
@@ -113,3 +115,11 @@ class Reading:
     view: View = View.ENGINE
     origin: str = ""
     warnings: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Make the texts harmless before anybody sees them."""
+        texts = {key: plain(value) if isinstance(value, str) else value for key, value in self.configuration.items()}
+        object.__setattr__(self, "replica", name_of(self.replica))
+        object.__setattr__(self, "configuration", texts)
+        object.__setattr__(self, "origin", plain(redacted(self.origin)))
+        object.__setattr__(self, "warnings", tuple(plain(redacted(warning)) for warning in self.warnings))

@@ -17,6 +17,8 @@ from harness.policy import Policy
 from stack.clock import WallClock
 from stack.errors import FlashVectorError
 from stack.local.reading.metric_contract import TargetContract, check
+from stack.outside_text import plain
+from stack.redaction import redacted
 from stack.simulator.engine.kernels import available
 from stack.source import snapshot_from
 
@@ -29,6 +31,11 @@ class Check:
     ok: bool
     found: str
     costs: str = ""
+
+    def __post_init__(self) -> None:
+        """Addresses and what answered there may hold secrets."""
+        for part in ("name", "found", "costs"):
+            object.__setattr__(self, part, plain(redacted(getattr(self, part))))
 
 
 def doctor(

@@ -21,6 +21,7 @@ from harness.outcome import Measured, Verification
 from harness.verdict import Ruling, Verdict
 from stack.clock import Clock, WallClock
 from stack.errors import UnknownSettingError
+from stack.redaction import redacted_tree
 from stack.setting import SettingClass, Value
 
 AUTO = "auto"
@@ -265,7 +266,8 @@ class Journal:
 
     def _switch(self, frozen: bool, reason: str, by: str, now_s: float) -> None:
         with self._store.begin() as connection:
-            row = {"time_s": now_s, "at": self.wall_now(), "frozen": frozen, "reason": reason, "by": by}
+            words = redacted_tree({"reason": reason, "by": by})
+            row = {"time_s": now_s, "at": self.wall_now(), "frozen": frozen, **words}
             connection.execute(insert(FREEZE).values(**row))
             self._log(connection, None, "freeze" if frozen else "unfreeze", now_s, {"reason": reason, "by": by})
 
@@ -302,6 +304,7 @@ class Journal:
     ) -> None:
         if to not in LEGAL.get(source, frozenset()):
             raise TransitionError(f"action {action_id}: there is no way from {source} to {to}")
+        columns = redacted_tree(columns)
         guarded = update(ACTION).where(ACTION.c.id == action_id, ACTION.c.state == source.value)
         if connection.execute(guarded.values(state=to.value, **columns)).rowcount != 1:
             raise TransitionError(f"action {action_id}: expected it to be {source}, somebody else moved it")
@@ -310,7 +313,8 @@ class Journal:
     def _log(
         self, connection: Connection, action_id: int | None, what: str, now_s: float, numbers: Mapping[str, object]
     ) -> None:
-        row = {"action_id": action_id, "time_s": now_s, "at": self.wall_now(), "what": what, "numbers": dict(numbers)}
+        kept = redacted_tree(numbers)
+        row = {"action_id": action_id, "time_s": now_s, "at": self.wall_now(), "what": what, "numbers": kept}
         connection.execute(insert(EVENT).values(**row))
 
 
