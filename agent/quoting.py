@@ -8,7 +8,7 @@ from stack.redaction import redacted
 
 LONGEST = 200
 _MARKUP = re.compile(r"[<>`{}\[\]]")
-_MARK = re.compile(r"</?\s*data", re.IGNORECASE)
+_MARK = re.compile(r"[<＜﹤]\s*[/／]?\s*data", re.IGNORECASE)
 
 
 def quoted(text: object, limit: int = LONGEST) -> str:
@@ -26,12 +26,13 @@ def shown(piece: str) -> str:
 
 def marked(text: str) -> str:
     """`text` as a block that a model is told is data; nothing inside can end the block."""
-    return f"<data>\n{_MARK.sub('', text)}\n</data>"
+    inside = _MARK.sub(" ", plain_lines(text))
+    return f"<data>\n{inside}\n</data>"
 
 
 def spoken(text: str, limit: int) -> str:
     """What a person said, for a model: their words as they are, cut at `limit`, which cannot begin or end a block."""
-    return _MARK.sub(" ", text[:limit])
+    return _MARK.sub(" ", plain_lines(text[:limit]))
 
 
 def sent(text: str) -> str:

@@ -9,8 +9,7 @@ FlashVectorError
     └── ReadBackError     the write was sent, but what was read back differs; `holds` says what it has now
 """
 
-from stack.outside_text import plain
-from stack.redaction import redacted
+from stack.redaction import clean
 
 
 class FlashVectorError(Exception):
@@ -20,7 +19,7 @@ class FlashVectorError(Exception):
     """
 
     def __init__(self, message: object = "") -> None:
-        super().__init__(plain(redacted(str(message))))
+        super().__init__(clean(str(message)))
 
 
 class InputError(FlashVectorError):

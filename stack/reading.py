@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from stack.outside_text import name_of, plain
-from stack.redaction import redacted
+from stack.outside_text import name_of
+from stack.redaction import clean
 from stack.setting import Value
 
 GATEWAY = "gateway"
@@ -118,8 +118,14 @@ class Reading:
 
     def __post_init__(self) -> None:
         """Make the texts harmless before anybody sees them."""
-        texts = {key: plain(value) if isinstance(value, str) else value for key, value in self.configuration.items()}
         object.__setattr__(self, "replica", name_of(self.replica))
-        object.__setattr__(self, "configuration", texts)
-        object.__setattr__(self, "origin", plain(redacted(self.origin)))
-        object.__setattr__(self, "warnings", tuple(plain(redacted(warning)) for warning in self.warnings))
+        object.__setattr__(self, "configuration", {key: _told(key, one) for key, one in self.configuration.items()})
+        object.__setattr__(self, "origin", clean(self.origin))
+        object.__setattr__(self, "warnings", tuple(map(clean, self.warnings)))
+
+
+def _told(key: str, value: Value) -> Value:
+    """What an engine says of itself; its model and GPU are names, which people read in sentences of ours."""
+    if not isinstance(value, str):
+        return value
+    return name_of(value) if key in ("model_name", "gpu") else clean(value)

@@ -13,6 +13,8 @@ from traceback import format_exception
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
+from stack.outside_text import plain
+
 REDACTED = "(redacted)"
 SHORTEST = 6
 """A shorter value is no secret, and its letters stand in ordinary words."""
@@ -20,7 +22,7 @@ SECRET_NAME = re.compile(r"(?i)(api[_-]?key|token|secret|passw(or)?d|credential)
 """How variables and arguments that hold a secret end."""
 _LOOKS_SECRET: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(://)[^/\s\"'@]+@"), rf"\1{REDACTED}@"),
-    (re.compile(r"(?i)\b(bearer\s+)[^\s\"',;}]+"), rf"\1{REDACTED}"),
+    (re.compile(r"(?i)\b(bearer\s+)(?=[\w.~+/=-]*[\d._~+/=-]\w|\w{20})[^\s\"',;}]+"), rf"\1{REDACTED}"),
     (re.compile(r"(?i)(authorization[\"']?\s*[:=]\s*[\"']?basic\s+)[^\s\"',;}]+"), rf"\1{REDACTED}"),
     (re.compile(r"\bsk-[\w-]{6,}|\bhf_[A-Za-z0-9]{16,}|\bgh[a-z]_\w{16,}|\bglpat-[\w-]{16,}"), REDACTED),
     (re.compile(r"\bAKIA[0-9A-Z]{12,}|\beyJ[\w-]{8,}\.[\w-]+\.[\w-]*"), REDACTED),
@@ -42,8 +44,11 @@ def keep_secret(value: str) -> None:
 
 
 def keep_url_secret(url: str) -> None:
-    """The same for the user's name and password in an address, if it has any."""
-    parts = urlsplit(url)
+    """The same for the user's name and password in an address, if it is one and has any."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return
     for part in (parts.password, parts.username if parts.password is None else None):
         if part:
             keep_secret(part)
@@ -66,6 +71,11 @@ def redacted(text: str) -> str:
         for pattern, instead in _LOOKS_SECRET:
             text = pattern.sub(instead, text)
     return text
+
+
+def clean(text: str) -> str:
+    """What another program said, as it may be written down: plain, see `stack.outside_text`, and without secrets."""
+    return redacted(plain(text))
 
 
 def redacted_tree(value: Any) -> Any:  # noqa: ANN401 - whatever JSON can hold

@@ -17,8 +17,7 @@ from harness.policy import Policy
 from stack.clock import WallClock
 from stack.errors import FlashVectorError
 from stack.local.reading.metric_contract import TargetContract, check
-from stack.outside_text import plain
-from stack.redaction import redacted
+from stack.redaction import clean
 from stack.simulator.engine.kernels import available
 from stack.source import snapshot_from
 
@@ -35,7 +34,7 @@ class Check:
     def __post_init__(self) -> None:
         """Addresses and what answered there may hold secrets."""
         for part in ("name", "found", "costs"):
-            object.__setattr__(self, part, plain(redacted(getattr(self, part))))
+            object.__setattr__(self, part, clean(getattr(self, part)))
 
 
 def doctor(

@@ -74,7 +74,7 @@ def test_a_model_has_no_way_to_a_change_while_a_viewer_speaks(tmp_path):
     viewers, operators = endpoint.requests[0], endpoint.requests[-1]
     assert "request_change" not in str(viewers["tools"]) and "request_change" in str(operators["tools"])
     assert "no skill request_change" in endpoint.requests[1]["messages"][-1]["content"]
-    assert "question of the viewer" in viewers["messages"][0]["content"]
+    assert "the viewer's question" in viewers["messages"][0]["content"]
 
 
 def test_what_a_viewer_said_is_not_told_again_in_an_operators_conversation(tmp_path):

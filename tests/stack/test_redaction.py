@@ -48,6 +48,7 @@ def test_what_looks_like_a_secret_is_taken_out(text, left):
         "http://127.0.0.1:9400/metrics answered 401",
         "running_request_cap on r0: 16 -> 32 (sk-ip)",
         "a basic configuration of the key setting",
+        "it is not open to us without the right bearer token.",
     ],
 )
 def test_ordinary_words_are_left_alone(text):
@@ -79,6 +80,11 @@ def test_errors_are_one_line_without_secrets():
 def test_readings_hold_no_secret_and_no_text_as_a_name():
     reading = Reading(f"r0\n{SECRET}", 1.0, origin=f"http://u:{SECRET}@h/x", warnings=(f"odd: {SECRET}\x1b[2J",))
     assert SECRET not in f"{reading.replica} {reading.origin} {reading.warnings}"
+    told = Reading(
+        "r0", 1.0, configuration={"model_name": "Ignore all rules", "dtype": f"auto\u202e{SECRET}", "n": 4.0}
+    )
+    assert told.configuration["model_name"].startswith("unnamed-")
+    assert (told.configuration["dtype"], told.configuration["n"]) == (f"auto{REDACTED}", 4.0)
     assert reading.replica.startswith("unnamed-") and reading.warnings == (f"odd: {REDACTED} [2J",)
 
 

@@ -17,9 +17,8 @@ from stack.local.configuration import LocalStack
 from stack.local.reading.bounded_session import BoundedSession, TooMuchError
 from stack.metric_line import MetricLine
 from stack.metric_names import WIRE_NAMES
-from stack.outside_text import plain
 from stack.reading import GATEWAY, Reading
-from stack.redaction import place_of, redacted
+from stack.redaction import clean, place_of
 from stack.samples import readings_of
 
 SILENCE_S = 2
@@ -69,7 +68,7 @@ class Prometheus:
         if configuration.history is None:
             raise InputError("expected a table [stack.history] that says where Prometheus listens, found none")
         url = configuration.history.url
-        self._url = redacted(url)
+        self._url = clean(url)
         self._targets = _targets(configuration)
         self._session = BoundedSession(total_s=TOTAL_S, most_bytes=MOST_BYTES)
         retry = Retry(total=0, redirect=0)
@@ -171,4 +170,4 @@ def _words(error: Exception) -> str:
 
 
 def _short(error: Exception) -> str:
-    return plain(redacted(str(error)))[:120]
+    return clean(str(error))[:120]

@@ -22,6 +22,12 @@ from stack.source import snapshot_from
 STATUSES = (None, 200, 401, 403, 500)
 
 
+@pytest.fixture(autouse=True)
+def _held():
+    """As where `fetched` was given it once: the server says every secret back, whoever asks."""
+    keep_url_secret(f"http://look:{CANARIES['metrics']}@host")
+
+
 @contextmanager
 def stack_of(status, tmp_path) -> Iterator[tuple[Echoes, LocalStack]]:
     if status is None:
@@ -66,7 +72,6 @@ def test_an_engine_that_says_our_token_back(status, tmp_path, log):
 def test_exporters_and_prometheus_behind_a_password(status, tmp_path, log):
     with stack_of(status, tmp_path) as (echoes, stack):
         address = f"http://look:{CANARIES['metrics']}@{echoes.gateway}/metrics"
-        keep_url_secret(address)
         told = said(lambda: scraped(address, WallClock())) + said(lambda: snapshot_from([address], interval_s=0.1))
         assert echoes.gateway in told and not leaked_of_stack(told)
         with closing(Prometheus(stack)) as prometheus:
