@@ -4,7 +4,7 @@ BIN := .venv/bin
 ENGINE := .venv-vllm
 SETUP := deploy/setup
 
-.PHONY: setup stack programs models demo test test-fast test-plugin check lock bench clean
+.PHONY: setup stack programs models postgres demo test test-fast test-plugin check lock bench clean
 
 setup: .venv/ready  ## virtual environment with the locked dependencies
 
@@ -33,6 +33,9 @@ $(ENGINE)/plugin: $(ENGINE)/ready stack/vllm_plugin/pyproject.toml
 models: $(ENGINE)/ready
 	@$(SETUP)/models.sh
 
+postgres:
+	@$(SETUP)/postgres.sh
+
 demo: setup  ## the loop on the simulated stack, live in the terminal
 	$(BIN)/flashvector demo
 
@@ -43,7 +46,7 @@ check: setup  ## style, types and import directions
 	$(BIN)/lint-imports
 
 # Real engines share the machine with whatever else runs on it: what was disturbed gets a second try, which must succeed.
-test: check stack  ## everything
+test: check stack postgres  ## everything
 	$(BIN)/pytest -m "not real_stack"
 	$(BIN)/pytest -m real_stack || $(BIN)/pytest -m real_stack --last-failed
 	$(MAKE) --no-print-directory test-plugin
@@ -52,7 +55,7 @@ test-plugin: $(ENGINE)/plugin  ## the plugin's own tests, by the engine's interp
 	cd stack/vllm_plugin && OMP_NUM_THREADS=1 ../../$(ENGINE)/bin/python -m pytest
 
 test-fast: setup  ## tests that need no outside program
-	$(BIN)/pytest -m "not real_stack"
+	$(BIN)/pytest -m "not real_stack and not postgres"
 
 bench: setup  ## speed of the simulator, and how its cost grows
 	$(BIN)/flashvector simulate bench

@@ -85,7 +85,7 @@ class Chat:
 
 
 def _propose(action: Action, context: ChatContext) -> Iterator[Event]:
-    told = action.with_forecast(context.planning.forecast(action))
+    told = replace(action, forecast=context.planning.forecast(action), tainted=True)
     proposed = context.propose(told)
     yield proposed
     yield AnswerText(f"\n{predicted(told.forecast)}\n{proposal_text(proposed)}")

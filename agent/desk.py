@@ -12,6 +12,7 @@ from harness.diagnosis import Diagnosis
 from harness.execution import Executor
 from harness.forecast.forecaster import Forecaster
 from harness.gate.check import check
+from harness.gate.failure_rules import refusals
 from harness.gate.history import History
 from harness.journal.journal import Journal
 from harness.journal.record import ENDED, Record, State
@@ -25,6 +26,9 @@ from stack.clock import Clock
 from stack.errors import UnreachableError
 from stack.reader import StackReader
 from stack.snapshot import FLEET, Missing, Snapshot
+
+UNDONE_S = 10_800.0
+"""For how long a value that was undone is not tried again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,10 +90,16 @@ class Desk:
             simulated=self.simulated,
         )
 
+    def planner_pauses(self) -> bool:
+        """Whether so many of the planner's proposals were refused lately that it is not asked for now."""
+        return refusals(self.executor.history(), self.policy.pace, self.clock.now_s()) > 0
+
     def planning(self, snapshot: Snapshot, diagnosis: Diagnosis, persistence: Persistence) -> PlanContext:
         """What a planner may look at."""
         history = self.executor.history()
-        undone = {(p.setting, p.target, p.after) for p in history.past if p.ending is Ending.ROLLED_BACK}
+        since_s = self.clock.now_s() - UNDONE_S
+        lately = (p for p in history.past if p.ending is Ending.ROLLED_BACK and p.touched_s >= since_s)
+        undone = {(p.setting, p.target, p.after) for p in lately}
         return PlanContext(
             diagnosis=self._unanswered(diagnosis),
             skills=self.skills(snapshot),

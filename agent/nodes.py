@@ -29,9 +29,10 @@ class Nodes:
         return {"diagnosis": diagnosis, "persistence": state["persistence"].after(diagnosis)}
 
     def may_plan(self, state: CycleState) -> bool:
-        """Whether a new change may be thought of: nothing settles, nothing is frozen, and we are not blind."""
+        """Whether a new change may be thought of: nothing settles or is frozen, no pause, and we are not blind."""
         journal = self.desk.journal
-        return state["planning"] and not state["blind"] and not journal.records(IN_FLIGHT) and journal.frozen() is None
+        halted = journal.records(IN_FLIGHT) or journal.frozen() is not None or self.desk.planner_pauses()
+        return state["planning"] and not state["blind"] and not halted
 
     def plan(self, state: CycleState) -> CycleState:
         """Choose one change, or none. Where a person decides everything, one question is asked at a time."""

@@ -34,7 +34,11 @@ HELP = (
     "Ask: why is P99 high? what is the bottleneck? what did you change? what is missing? "
     "what would running_request_cap 64 on REPLICA do? or say: set routing_weight of REPLICA to 50."
 )
-_LATENCIES = {"TTFT": Signal.TTFT_P99_S, "token time (mean)": Signal.ITL_MEAN_S, "whole requests": Signal.E2E_P99_S}
+_LATENCIES = {
+    "TTFT P99": Signal.TTFT_P99_S,
+    "mean token time": Signal.ITL_MEAN_S,
+    "whole requests P99": Signal.E2E_P99_S,
+}
 
 
 def plain_answer(text: str, context: ChatContext) -> Iterator[Event]:
@@ -58,6 +62,8 @@ def plain_answer(text: str, context: ChatContext) -> Iterator[Event]:
 
 def _problems(context: ChatContext) -> str:
     diagnosis = context.planning.diagnosis
+    if not context.planning.skills.snapshot.scrapes:
+        return f"Nothing could be read, so nothing is known:\n{missing_text(diagnosis)}"
     window = window_text(diagnosis.window_s)
     parts = [_latency(context)]
     if diagnosis.healthy:
@@ -78,7 +84,7 @@ def _latency(context: ChatContext) -> str:
         if value is not None:
             share = "" if limit is None else f" of {limit:.3g} s promised ({'above' if value > limit else 'within'})"
             parts.append(f"{name} {value:.3g} s{share}")
-    return f"P99 now: {', '.join(parts)}." if parts else "P99 is not known: no latency was measured in this window."
+    return f"Now: {', '.join(parts)}." if parts else "P99 is not known: no latency was measured in this window."
 
 
 def _next(context: ChatContext) -> str:

@@ -1,7 +1,7 @@
 """The tools only a planner has: search for a value, and two ways to end without a change."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from langchain_core.tools import BaseTool, StructuredTool
@@ -66,14 +66,14 @@ def planner_tools(context: PlanContext, considered: list[Considered]) -> dict[st
 
 
 def gated(tool: BaseTool, context: PlanContext) -> BaseTool:
-    """The same tool, but its proposal carries a forecast, and is refused when the gate denies it now."""
+    """The same tool; its proposal is marked as a model's, carries a forecast, and is refused if the gate denies it."""
 
     def call(**arguments: object) -> tuple[str, object]:
         answer = tool.invoke({"type": "tool_call", "id": tool.name, "name": tool.name, "args": arguments})
         action = answer.artifact
         if not isinstance(action, Action):
             raise InputError(str(answer.content))
-        action = action.with_forecast(context.forecast(action))
+        action = replace(action, forecast=context.forecast(action), tainted=True)
         verdict = context.check(action)
         if verdict.ruling is Ruling.DENY:
             raise InputError(f"the gate denies it: {verdict.hits[0].rule}: {verdict.hits[0].detail}")

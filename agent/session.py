@@ -1,5 +1,6 @@
 """The one door for user interfaces and evals: cycles, questions, decisions, stop."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -27,6 +28,8 @@ from harness.verdict import Verdict
 from skills.diagnose import diagnose
 
 __all__ = ["CycleReport", "Pending", "Session"]
+RETRY_S = 5.0
+"""Between two tries to undo on the way out; after rollback_retry_s of them a person is needed."""
 Score: TypeAlias = Callable[[], Mapping[str, object]]
 
 
@@ -56,8 +59,10 @@ class Session:
         *,
         cycle_s: float,
         score: Score | None = None,
+        lasts_s: float = math.inf,
     ) -> None:
         self._desk, self._planner, self._chat = desk, planner, chat
+        self._lasts_s = lasts_s
         self._cycle_s, self._score = cycle_s, score
         self._graph = build_graph(Nodes(desk, planner))
         self._name, self._numbers = uuid4().hex, count(1)
@@ -70,6 +75,11 @@ class Session:
     def started_s(self) -> float:
         """Stack time at which the session began."""
         return self._started_s
+
+    @property
+    def lasts_s(self) -> float:
+        """Seconds after which there is nothing left to see: the length of a recording."""
+        return self._lasts_s
 
     @property
     def elapsed_s(self) -> float:
@@ -88,7 +98,7 @@ class Session:
         """
         plan = self._desk.policy.verification
         until_s = self._desk.clock.now_s() + plan.settle_s + plan.longest_s + plan.blind_grace_s
-        while self._desk.journal.open_records() and self._desk.clock.now_s() < until_s:
+        while self._ours_in_flight and self._desk.clock.now_s() < until_s:
             self._wait()
             self._turn(next(self._numbers), planning=False)
         self.leave("the session ended before there was a verdict")
@@ -96,7 +106,12 @@ class Session:
 
     def leave(self, reason: str) -> tuple[Record, ...]:
         """Go without waiting for verdicts: what is not proved yet is undone, nothing is frozen."""
-        ended = self._desk.executor.undo_open(reason)
+        executor, clock = self._desk.executor, self._desk.clock
+        until_s = clock.now_s() + self._desk.policy.verification.rollback_retry_s + RETRY_S
+        ended = executor.undo_open(reason)
+        while self._ours_in_flight and clock.now_s() < until_s:
+            clock.sleep(RETRY_S)
+            ended += executor.undo_open(reason)
         self._remember(ended)
         return ended
 
@@ -177,6 +192,11 @@ class Session:
     def score(self) -> Mapping[str, object]:
         """What the requests of a simulated run got; empty for a stack that cannot tell."""
         return {} if self._score is None else self._score()
+
+    @property
+    def _ours_in_flight(self) -> bool:
+        journal = self._desk.journal
+        return journal.leads and bool(journal.open_records())
 
     def _wait(self) -> None:
         """Until a cycle's time after the last one began: windows that follow one another should also touch."""

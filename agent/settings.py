@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
+from harness.journal.store import Place
 from harness.mode import Mode
 from harness.objective import Slo
 from harness.policy import Policy
@@ -26,7 +27,9 @@ class Settings(BaseSettings):
         enabled: settings that may be changed; None leaves it to the policy.
         policy_path: the gate's policy; None for the one that ships.
         slo_ttft_s, slo_itl_s ...: promises to users; None leaves them to the policy.
-        store_path: journal and memory; None keeps them in the process.
+        store_path: journal and memory, a SQLite file.
+        store_url: or a PostgreSQL database for them, `postgresql+psycopg://USER@HOST/DATABASE`, shared by machines;
+            a password is better kept in PGPASSFILE. Without either they stay in the process.
         stack: the local stack under care; None where a command brings its own.
         llm_base_url: an OpenAI-compatible endpoint, its /v1 included; None means that no LLM is configured.
         llm_tool_choice: `required` for small models, which never call a tool by themselves; see agent.dialogue.
@@ -41,6 +44,7 @@ class Settings(BaseSettings):
     enabled: tuple[str, ...] | None = None
     policy_path: Path | None = None
     store_path: Path | None = None
+    store_url: SecretStr | None = None
     metrics_urls: tuple[str, ...] = ()
     stack: LocalStack | None = None
     window_s: float = Field(default=60.0, ge=5, le=3600)
@@ -118,6 +122,17 @@ class Settings(BaseSettings):
         return policy.model_copy(update={"slo": replace(policy.slo, **promises)})
 
     @property
+    def store(self) -> Place:
+        """Where journal and memory are kept.
+
+        Raises:
+            InputError: in two places.
+        """
+        if self.store_url is not None and self.store_path is not None:
+            raise InputError(f"expected store_path or store_url, found both (store_path is {self.store_path})")
+        return self.store_path if self.store_url is None else self.store_url.get_secret_value()
+
+    @property
     def has_llm(self) -> bool:
         """Whether an LLM endpoint is configured."""
         return self.llm_base_url is not None
@@ -136,6 +151,7 @@ def _one_line(error: ValidationError, path: Path | None) -> str:
     sources = f"{path}, FLASHVECTOR_ variables or arguments" if path else "FLASHVECTOR_ variables or arguments"
     problem = error.errors(include_url=False, include_context=False)[0]
     name = ".".join(str(part) for part in problem["loc"])
-    hidden = SECRET_NAME.search(name) or isinstance(problem["input"], dict)  # a table may hold a token
+    # A table may hold a token, an address a password.
+    hidden = SECRET_NAME.search(name) or name.endswith("store_url") or isinstance(problem["input"], dict)
     found = "" if hidden else f", found {problem['input']!r}"
     return f"{sources}: {name}: {problem['msg']}{found}".replace("\n", " ")

@@ -1,7 +1,8 @@
 """The composition root: settings in, a session out. Beside harness.execution the only place that knows a control."""
 
+import math
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from uuid import uuid4
 
@@ -19,7 +20,9 @@ from harness.baseline import Baseline
 from harness.execution import Executor
 from harness.forecast.forecaster import Forecaster
 from harness.journal.journal import Journal
+from harness.journal.lease import Lease
 from harness.journal.store import open_store
+from harness.lease_keeper import LeaseKeeper
 from harness.memory import Memory
 from harness.mode import Mode
 from harness.policy import Policy
@@ -101,7 +104,7 @@ def recorded_session(settings: Settings, folder: Path) -> Session:
     replay = replay_of(folder, at_start=True)
     shadow = settings.model_copy(update={"mode": Mode.SHADOW})
     desk = _desk(shadow, settings.policy(), replay.reader, replay.control, replay.clock, name="stack")
-    return _session(shadow, desk)
+    return _session(shadow, desk, lasts_s=replay.end_s - replay.start_s)
 
 
 @contextmanager
@@ -120,7 +123,15 @@ def live_session(settings: Settings) -> Iterator[Session]:
     promise = Promise(policy.slo.ttft_s, policy.slo.ttft_s_per_prompt_token)
     with LiveStack(settings.stack, writes=writes, promise=promise) as stack:
         desk = _desk(settings, policy, stack.reader, stack.control, stack.clock, name=settings.stack.name)
-        yield _session(settings, desk)
+        with _kept(desk, reachable=settings.store is not None):
+            yield _session(settings, desk)
+
+
+def _kept(desk: Desk, *, reachable: bool) -> AbstractContextManager[object]:
+    """What keeps the session's lease; nobody can ask for one whose store lies in this process, or take it."""
+    if not desk.journal.leads or not reachable:
+        return nullcontext()
+    return LeaseKeeper(desk.journal, desk.executor, desk.clock)
 
 
 def _desk(
@@ -134,8 +145,10 @@ def _desk(
     simulated: bool = False,
 ) -> Desk:
     redact_logs()
-    store = open_store(settings.store_path)
-    journal = Journal(store, stack=name)
+    store = open_store(settings.store)
+    # What a shadow session cannot take it cannot use: without a lease no permit is ever committed.
+    lease = None if settings.mode is Mode.SHADOW else Lease.take(store, name)
+    journal = Journal(store, stack=name, lease=lease)
     window_s = settings.window_s
     return Desk(
         reader=reader,
@@ -152,7 +165,7 @@ def _desk(
     )
 
 
-def _session(settings: Settings, desk: Desk, *, score: Score | None = None) -> Session:
+def _session(settings: Settings, desk: Desk, *, score: Score | None = None, lasts_s: float = math.inf) -> Session:
     limits = Limits(settings.llm_calls, settings.llm_seconds, settings.llm_tokens)
     speaker = "search" if settings.has_llm else NO_LLM
     planner: Planner = SearchPlanner(speaker)
@@ -161,4 +174,4 @@ def _session(settings: Settings, desk: Desk, *, score: Score | None = None) -> S
         planner = LlmPlanner(chat_model(settings), "llm", limits, settings.llm_timeout_s, must_call)
     model = chat_model(settings) if settings.has_llm else None
     chat = Chat(speaker, model, limits, settings.llm_timeout_s, must_call)
-    return Session(desk, planner, chat, cycle_s=settings.cycle_s, score=score)
+    return Session(desk, planner, chat, cycle_s=settings.cycle_s, score=score, lasts_s=lasts_s)

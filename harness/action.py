@@ -8,6 +8,9 @@ from stack.catalogue import setting_named
 from stack.layer import Layer
 from stack.setting import Effect, Setting, Value
 
+AGENT = "agent"
+"""Who asks for a change when no person does."""
+
 
 class Trust(StrEnum):
     """How far a forecast may be believed."""
@@ -90,7 +93,8 @@ class Action:
         layer: layer of that finding.
         reason: one sentence for people.
         forecast: predicted effect, when there is one.
-        requested_by: `agent`, or a user's name.
+        requested_by: `AGENT`, or a user's name.
+        tainted: a model chose it that had read text from outside (names, log lines, a conversation).
     """
 
     setting: str
@@ -101,7 +105,8 @@ class Action:
     layer: Layer
     reason: str
     forecast: Forecast | None = None
-    requested_by: str = "agent"
+    requested_by: str = AGENT
+    tainted: bool = False
     comment: str = field(default="", compare=False)
     """Free text of a model: shown as unverified, never interpreted."""
 

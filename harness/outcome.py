@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+HARD_STOP = "hard_stop"
+"""Method of a verification that a hard stop cut short."""
+
 
 class Ending(StrEnum):
     """The four endings."""
@@ -31,7 +34,7 @@ class Verification:
         measured: the answer.
         reason: why, in one sentence with numbers.
         metrics: by metric name, a mapping with `before`, `after`, `ratio`, `low`, `high` (interval of the ratio).
-        method: `controls` or `load_adjusted`.
+        method: `controls`, `load_adjusted` or `HARD_STOP`.
         window_s: seconds measured after the change settled.
     """
 

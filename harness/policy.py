@@ -16,6 +16,10 @@ from stack.setting import SettingClass
 Seconds = Annotated[float, Field(gt=0, le=1e7)]
 Ratio = Annotated[float, Field(gt=0, le=1)]
 Count = Annotated[int, Field(ge=1, le=1000)]
+WithinADay = Annotated[float, Field(gt=0, le=86_400)]
+"""The gate is told of one day's changes."""
+WithinTwoHours = Annotated[float, Field(gt=0, le=7_200)]
+"""It is told of three hours' refusals, and counts those of one."""
 
 SHIPPED = "policy.toml"
 
@@ -30,6 +34,7 @@ class MemoryLimits(_Part):
     kv_usage_max_ratio: Ratio
     device_free_min_bytes: Annotated[float, Field(ge=0)]
     device_free_min_ratio: Ratio
+    fragmented_ratio: Ratio
 
 
 class LatencyLimits(_Part):
@@ -39,10 +44,16 @@ class LatencyLimits(_Part):
 
 
 class EvidenceLimits(_Part):
-    """How old a fact may be, and how long the stack must have been watched before a change that can wait."""
+    """What the facts behind a change must be: young, enough of them, and not contradicted by another source."""
 
     age_max_s: Annotated[float, Field(gt=0, le=30)]
     history_min_s: Seconds
+    scrapes_min: Annotated[int, Field(ge=2, le=1000)]
+    clock_skew_max_s: Annotated[float, Field(gt=0, le=30)]
+    disagreement_max_ratio: Ratio
+    disagreement_min_requests: Annotated[float, Field(ge=0, le=1e6)]
+    sources_min: Annotated[int, Field(ge=1, le=3)]
+    behind_ratio: Annotated[float, Field(gt=1, le=100)]
 
 
 class Pace(_Part):
@@ -51,11 +62,17 @@ class Pace(_Part):
     cooldown_floor_s: Annotated[float, Field(ge=30, le=1e7)]
     cooldown_s: Mapping[str, Annotated[float, Field(ge=30, le=1e7)]]
     per_hour: Mapping[str, Count]
+    per_day: Count
     in_probation_max: Annotated[int, Field(ge=1, le=3)]
     reversal_s: Seconds
     reversals_per_hour_max: Count
-    reversal_freeze_s: Seconds
+    reversal_freeze_s: WithinADay
     rollbacks_per_hour_max: Count
+    trip_s: WithinADay
+    hard_stop_deny_s: WithinADay
+    stand_down_s: WithinADay
+    refusals_per_hour_max: Count
+    refusal_pause_s: WithinTwoHours
     slo_share_gain_min_ratio: Ratio
     latency_gain_min_ratio: Ratio
 
@@ -73,6 +90,26 @@ class HealthLimits(_Part):
 
     replicas_min: Count
     restart_kv_usage_max_ratio: Ratio
+    sick_token_time_ratio: Annotated[float, Field(gt=1, le=100)]
+
+
+class BlastLimits(_Part):
+    """How much the first application of a setting may touch, until it was kept once within a day."""
+
+    traffic_moved_max_ratio: Ratio
+    fleet_wide_first: frozenset[str]
+
+    @field_validator("fleet_wide_first", mode="before")
+    @classmethod
+    def _known(cls, value: object) -> object:
+        return _setting_names(value)
+
+
+class Bounds(_Part):
+    """An admin's narrower bounds of one numeric setting, both inclusive, in its unit."""
+
+    low: float
+    high: float
 
 
 class VerificationPlan(_Part):
@@ -115,6 +152,8 @@ class Policy(_Part):
         enabled: settings that may be changed.
         vouched: class A settings that may act by themselves in auto mode on a real stack without a shadow record,
             because an admin answers for them.
+        owned_elsewhere: who else controls a setting, by the setting's name; what another one owns is never changed.
+        bounds: by setting, in which it must stay beside the catalogue's bounds.
     """
 
     model_config = ConfigDict(
@@ -123,6 +162,8 @@ class Policy(_Part):
 
     enabled: frozenset[str]
     vouched: frozenset[str]
+    owned_elsewhere: Mapping[str, Annotated[str, Field(min_length=1, max_length=100)]]
+    bounds: Mapping[str, Bounds]
     approval_expiry_s: Seconds
     slo: Slo
     memory: MemoryLimits
@@ -130,19 +171,19 @@ class Policy(_Part):
     evidence: EvidenceLimits
     pace: Pace
     health: HealthLimits
+    blast: BlastLimits
     verification: VerificationPlan
 
     @field_validator("enabled", "vouched", mode="before")
     @classmethod
     def _known(cls, value: object) -> object:
-        if not isinstance(value, (list, tuple, frozenset)) or not all(isinstance(name, str) for name in value):
-            raise ValueError("expected a list of setting names")
-        for name in value:
-            try:
-                setting_named(name)
-            except UnknownSettingError as error:
-                raise ValueError(str(error)) from error
-        return frozenset(value)
+        return _setting_names(value)
+
+    @field_validator("owned_elsewhere", "bounds")
+    @classmethod
+    def _by_setting(cls, value: Mapping[str, Any]) -> Mapping[str, Any]:
+        _setting_names(list(value))
+        return value
 
     @field_validator("slo", mode="before")
     @classmethod
@@ -184,6 +225,17 @@ class Policy(_Part):
             return cls.model_validate(tables)
         except ValidationError as error:
             raise InputError(_one_line(error, path)) from error
+
+
+def _setting_names(value: object) -> frozenset[str]:
+    if not isinstance(value, (list, tuple, frozenset)) or not all(isinstance(name, str) for name in value):
+        raise ValueError("expected a list of setting names")
+    for name in value:
+        try:
+            setting_named(name)
+        except UnknownSettingError as error:
+            raise ValueError(str(error)) from error
+    return frozenset(value)
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -96,7 +96,11 @@ def _slow(finding: Finding, ctx: SkillContext) -> Iterator[Wish]:
 
 
 def _hot(finding: Finding, ctx: SkillContext) -> Iterator[Wish]:
-    yield from _as_peers("routing_weight", finding, ctx)
+    """Less for it, or a policy that sees how full it is; never more, even where its peers have a higher weight."""
+    weight = Replica(ctx.snapshot, finding.target).setting("routing_weight")
+    for wish in _as_peers("routing_weight", finding, ctx):
+        if isinstance(weight, (int, float)) and isinstance(wish[2], (int, float)) and wish[2] < weight:
+            yield wish
     yield from _scaled("routing_weight", finding, ctx, (0.75, 0.5))
     for policy in ("least_outstanding_tokens", "least_connections", "prefix_aware"):
         yield "routing_policy", FLEET, policy

@@ -100,6 +100,14 @@ class Missing:
 Facts: TypeAlias = Mapping[Signal, Fact]
 
 
+class Oddity(StrEnum):
+    """Why what was counted of a target within the window is not one sound series."""
+
+    RESTARTED = "its counters began anew within the window, which a restart does"
+    DUPLICATED = "two sources answer under its name: samples are out of order, twice for one moment, or count apart"
+    AHEAD = "its newest sample is later than the window's end: two clocks run apart"
+
+
 def least_of(setting: str) -> str:
     """Under which name a replica's configuration tells the lowest value its engine takes."""
     return f"{setting}_least"
@@ -127,6 +135,7 @@ class Snapshot:
         missing: signals that could not be read.
         warnings: what was odd about the input (counter reset, reordered scrapes), one line each.
         prefixes: most reused prefixes per replica as (prefix id, cached tokens, hits in the window), best first.
+        oddities: replicas, and the gateway, whose series is not sound, and why.
     """
 
     time_s: float | None
@@ -141,6 +150,7 @@ class Snapshot:
     missing: tuple[Missing, ...] = ()
     warnings: tuple[str, ...] = ()
     prefixes: Mapping[str, tuple[tuple[str, int, int], ...]] = field(default_factory=dict)
+    oddities: Mapping[str, Oddity] = field(default_factory=dict)
 
     def begins_before(self, time_s: float) -> bool:
         """Whether its window is known and begins before `time_s`, rounding aside."""

@@ -70,7 +70,10 @@ def _from_folder(folder: Path) -> Snapshot:
     if not (folder / INCIDENT_FILE).is_file():
         raise InputError(f"{folder}: expected an incident folder with {INCIDENT_FILE}, which is not there")
     recording = read_recording(folder)
-    return snapshot_of(recording.readings, window_s=recording.window_s, settings=recording.settings)
+    snapshot = snapshot_of(recording.readings, window_s=recording.window_s, settings=recording.settings)
+    if not snapshot.scrapes:
+        raise InputError(f"{folder}: none of its samples has a value that can be used")
+    return snapshot
 
 
 def _from_files(paths: Sequence[Path], interval_s: float | None) -> Snapshot:

@@ -9,10 +9,12 @@ from stack.fleet import fleet_facts, fleet_spans
 from stack.measure import COUNTED, Increase, averages_of
 from stack.reading import GATEWAY, Gauge, Reading, View
 from stack.setting import Value
-from stack.snapshot import Fact, Facts, Signal, Snapshot
+from stack.snapshot import Fact, Facts, Oddity, Signal, Snapshot
 from stack.track import Track, counted_facts
 
 Settings = Mapping[str, Mapping[str, Value]]
+CLOCK_SKEW_S = 2.0
+"""How far two machines' clocks may be apart unnoticed."""
 SAMPLE_SIZES = (Signal.FINISHED, Signal.DRAFTED_TOKENS, Signal.PREFIX_QUERIED_TOKENS)
 """Totals kept from a single scrape: they say how much stands behind its ratios and means."""
 
@@ -39,9 +41,9 @@ def snapshot_of(
     """
     times = [reading.time_s for reading in readings if reading.time_s is not None]
     end_s = now_s if now_s is not None else max(times, default=None)
-    tracks, warnings = _tracks(readings, window_s, end_s)
+    tracks, warnings, oddities = _tracks(readings, window_s, end_s)
     longest = max((len(track.readings) for held in tracks.values() for track in held), default=0)
-    common = _Common(end_s, settings or {}, tracks, warnings)
+    common = _Common(end_s, settings or {}, tracks, warnings, oddities)
     return common.single_scrape() if longest < 2 else common.windowed()
 
 
@@ -49,12 +51,18 @@ class _Common:
     """What both kinds of snapshot are made of."""
 
     def __init__(
-        self, end_s: float | None, settings: Settings, tracks: Mapping[str, list[Track]], warnings: list[str]
+        self,
+        end_s: float | None,
+        settings: Settings,
+        tracks: Mapping[str, list[Track]],
+        warnings: list[str],
+        oddities: Mapping[str, Oddity],
     ) -> None:
         self._end_s = end_s
         self._tracks = tracks
         self._engines = {name: held for name, held in tracks.items() if name != GATEWAY}
         self._warnings = warnings
+        self._oddities = oddities
         self._configuration = {name: _configuration(held) for name, held in tracks.items()}
         self._settings = _with_gateway_settings(settings, self._engines)
         self._prefixes = {name: found for name, held in self._engines.items() if (found := _prefixes(held[0].readings))}
@@ -84,6 +92,7 @@ class _Common:
             missing=absent_signals(replicas, fleet, self._tracks, whole),
             warnings=tuple(dict.fromkeys(self._warnings)),
             prefixes=self._prefixes,
+            oddities=self._oddities,
         )
 
     def single_scrape(self) -> Snapshot:
@@ -104,22 +113,37 @@ class _Common:
 
 def _tracks(
     readings: Sequence[Reading], window_s: float | None, end_s: float | None
-) -> tuple[dict[str, list[Track]], list[str]]:
-    """Tracks per replica, the engine's before the gateway's, and what was odd."""
+) -> tuple[dict[str, list[Track]], list[str], dict[str, Oddity]]:
+    """Tracks per replica, the engine's before the gateway's, and what was odd: in words, and for rules."""
     grouped: dict[tuple[str, View], list[Reading]] = {}
     for reading in readings:
         if window_s is None or end_s is None or reading.time_s is None or reading.time_s >= end_s - window_s - 1e-6:
             grouped.setdefault((reading.replica, reading.view), []).append(reading)
     tracks: dict[str, list[Track]] = {}
     warnings: list[str] = []
+    oddities: dict[str, Oddity] = {}
     for (replica, _view), held in sorted(grouped.items(), key=lambda item: item[0][1] is View.GATEWAY):
         ordered = _in_order(held, replica, warnings)
         warnings += [warning for reading in ordered for warning in reading.warnings]
         warnings += _not_numbers(ordered[-1])
         span_s = _span_s(ordered)
         length_s = span_s if span_s is not None else (window_s if len(ordered) > 1 and end_s is None else None)
-        tracks.setdefault(replica, []).append(Track(ordered, length_s, end_s))
-    return tracks, warnings
+        track = Track(ordered, length_s, end_s)
+        tracks.setdefault(replica, []).append(track)
+        oddity = _oddity(track, ordered is not held, end_s)
+        if oddity is not None and oddities.get(replica) in (None, Oddity.RESTARTED):
+            oddities[replica] = oddity
+    return tracks, warnings, oddities
+
+
+def _oddity(track: Track, disordered: bool, end_s: float | None) -> Oddity | None:
+    """What is wrong with a track. One process begins anew once in a window; two under one name do so by turns."""
+    newest_s = track.readings[-1].time_s
+    if newest_s is not None and end_s is not None and newest_s > end_s + CLOCK_SKEW_S:
+        return Oddity.AHEAD
+    if disordered or len(track.resets) > 1:
+        return Oddity.DUPLICATED
+    return Oddity.RESTARTED if track.resets else None
 
 
 def _in_order(readings: list[Reading], replica: str, warnings: list[str]) -> list[Reading]:

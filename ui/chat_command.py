@@ -11,6 +11,7 @@ from agent.session import Session
 from agent.settings import Settings
 from agent.wiring import live_session, simulated_session
 from harness.mode import Mode
+from stack.errors import UnreachableError
 from ui.answer import print_answer
 from ui.decision import decided
 from ui.serve_command import look_after
@@ -31,7 +32,7 @@ def chat(
 ) -> None:
     """Talk to the agent: it explains, and proposes; changes still pass gate and approval.
 
-    With a [stack] table in the configuration the talk is about that stack and the loop runs meanwhile, as in serve;
+    With a stack described in the configuration the talk is about that stack and the loop runs meanwhile, as in serve;
     one question (--ask) only looks, so that it can be put beside a running serve. Otherwise the stack is simulated.
     """
     settings = Settings.load(config=config)
@@ -62,9 +63,11 @@ def _about_live_stack(settings: Settings, console: Console, question: str | None
     if question is None:
         look_after(settings, console)
         return
-    onlooker = settings.model_copy(update={"mode": Mode.SHADOW, "store_path": None})
+    onlooker = settings.model_copy(update={"mode": Mode.SHADOW, "store_path": None, "store_url": None})
     with live_session(onlooker) as session, console.status("Looking at the stack"):
-        session.cycle()
+        report = session.cycle()
+        if report.blind:
+            raise UnreachableError(report.blind)
         answer = tuple(session.ask(question))
     print_answer(console, iter(answer))
 

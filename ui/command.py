@@ -23,6 +23,9 @@ COMMANDS = {
     "doctor": "ui.doctor_command",
     "stack": "ui.stack_command",
     "record": "ui.record_command",
+    "journal": "ui.journal_command",
+    "stop": "ui.stop_command",
+    "unfreeze": "ui.stop_command",
     "simulate": "ui.simulate_command",
 }
 """Subcommands in the order of the help page; each is a function or application of its name in that module."""

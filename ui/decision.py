@@ -11,13 +11,17 @@ from harness.errors import TransitionError
 from ui.question import WHO
 
 _DECISION = re.compile(r"(approve|reject)\s+#?(\d+)")
+_BEGINS_ONE = re.compile(r"(approve|reject)\b")
 
 
 def decided(session: Session, console: Console, words: str) -> bool:
     """Carry out `words` if they are a decision; whether they were."""
     found = _DECISION.fullmatch(words)
     if found is None:
-        return False
+        return _explained(session, console, words)
+    if int(found[2]) not in {record.id for record in session.records()}:
+        console.print(f"There is no proposal {found[2]}. {_waiting(session)}", markup=False)
+        return True
     decision = Approve(by=WHO) if found[1] == "approve" else Reject(by=WHO)
     try:
         record = session.decide(int(found[2]), decision)
@@ -26,3 +30,16 @@ def decided(session: Session, console: Console, words: str) -> bool:
     else:
         console.print(f"{record_text(record)}. It is carried out with the next cycle.", markup=False)
     return True
+
+
+def _explained(session: Session, console: Console, words: str) -> bool:
+    """Whether `words` begin a decision that says not of what; then how one is typed."""
+    if _BEGINS_ONE.match(words) is None:
+        return False
+    console.print(f"Type approve NUMBER or reject NUMBER. {_waiting(session)}", markup=False)
+    return True
+
+
+def _waiting(session: Session) -> str:
+    numbers = ", ".join(str(pending.id) for pending in session.pending())
+    return f"Waiting for a decision: {numbers}." if numbers else "None waits for a decision."

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
@@ -77,12 +78,12 @@ def _policy(settings: Settings) -> Check:
 
 
 def _store(settings: Settings) -> Check:
-    where = settings.store_path or "in memory"
     try:
-        open_store(settings.store_path).close()
+        with closing(open_store(settings.store)) as store:
+            where = store.name
     except (FlashVectorError, SQLAlchemyError) as error:
         return Check("store", False, str(error), "nothing may be changed")
-    return Check("store", True, str(where))
+    return Check("store", True, where)
 
 
 def _engine() -> Check:

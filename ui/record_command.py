@@ -30,7 +30,7 @@ MOST_MINUTES = 1440.0
 
 def record(
     folder: Annotated[Path, typer.Argument(metavar="OUT", help="Folder of the incident; must not hold one yet.")],
-    config: Annotated[Path, typer.Option("-c", "--config", help="File with the table [stack].")],
+    config: Annotated[Path, typer.Option("-c", "--config", help="File that describes a stack.")],
     minutes: Annotated[float, typer.Option(min=0.05, max=MOST_MINUTES, help="How long to record from now on.")] = 5.0,
     last: Annotated[
         float | None,

@@ -14,7 +14,7 @@ from agent.settings import Settings
 from agent.wiring import live_session, recorded_session, simulated_session
 from harness.journal.record import ENDED
 from harness.mode import Mode
-from stack.errors import InputError
+from stack.errors import InputError, UnreachableError
 from ui.episode import episode_json, episode_text
 from ui.interruption import Interruption, interruption
 from ui.json_file import check_writable, write_json
@@ -26,7 +26,7 @@ INTERRUPTED = 130
 
 def run(
     stack: Annotated[
-        str, typer.Option(help="sim, a file with a [stack] table, or an incident folder to replay.")
+        str, typer.Option(help="sim, a file that describes a stack, or an incident folder to replay.")
     ] = "sim",
     traffic: Annotated[str, typer.Option(help="Azure CSV or Mooncake JSONL file, or steady, ramp, spike.")] = "steady",
     load: Annotated[float | None, typer.Option(help="Mean load as a share of the fleet's capacity.")] = None,
@@ -70,7 +70,7 @@ def run(
     console = Console(stderr=True, soft_wrap=True)
     seen = Sightings()
     with _built(stack, given, simulated, console) as session, interruption() as interrupted:
-        _cycle_until_end(session, minutes, console, seen, interrupted)
+        _cycle_until_end(session, min(60.0 * minutes, session.lasts_s), console, seen, interrupted)
         if interrupted.asked:
             session.leave("interrupted before there was a verdict")
         session.finish()
@@ -80,6 +80,8 @@ def run(
     if interrupted.asked:
         console.print("Interrupted: what was not yet proved has been undone.")
         raise typer.Exit(INTERRUPTED)
+    if seen.nothing:
+        raise UnreachableError(f"nothing could be read in any cycle: {seen.blind_reason}")
 
 
 @contextmanager
@@ -102,13 +104,13 @@ def _built(
 
 
 def _cycle_until_end(
-    session: Session, minutes: float, console: Console, seen: Sightings, interrupted: Interruption
+    session: Session, seconds: float, console: Console, seen: Sightings, interrupted: Interruption
 ) -> None:
     share = TextColumn("{task.percentage:.0f} %")
     columns = (TextColumn("{task.description}"), BarColumn(), share, TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("observing", total=minutes * 60)
-        while session.elapsed_s < minutes * 60 and not interrupted.asked:
+        task = progress.add_task("observing", total=seconds)
+        while session.elapsed_s < seconds and not interrupted.asked:
             report = session.cycle()
             seen.add(report, session.elapsed_s)
             progress.update(task, completed=session.elapsed_s, description=report.stage)

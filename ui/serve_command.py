@@ -28,7 +28,7 @@ LEFT = "FlashVector was ended before there was a verdict"
 
 
 def serve(
-    config: Annotated[Path, typer.Option("-c", "--config", help="File with a [stack] table.")],
+    config: Annotated[Path, typer.Option("-c", "--config", help="File that describes a stack.")],
     mode: Annotated[Mode | None, typer.Option(help="shadow, approve or auto; default: the file's.")] = None,
 ) -> None:
     """Watch a live stack, propose changes, make those that are approved, prove or undo them. Ctrl-C ends it.
@@ -50,8 +50,10 @@ def look_after(settings: Settings, console: Console) -> None:
         while not stop.asked:
             teller.tell(session, session.cycle())
             _listen(session, console, stop)
-        for record in session.leave(LEFT):
+        undone = session.leave(LEFT)
+        for record in undone:
             console.print(episode_text(record, session.started_s))
+        console.print("Ended." if undone else "Ended; no change was open.", style="dim")
 
 
 @contextmanager

@@ -24,16 +24,29 @@ class Sighting:
 
 @dataclass
 class Sightings:
-    """Problems of a run, and how often its planner failed."""
+    """Problems of a run, and how often its planner failed.
+
+    Attributes:
+        blind_reason: why nothing could be read in the last cycle that was blind.
+    """
 
     _seen: dict[tuple[str, str], Sighting] = field(default_factory=dict)
     _failures: int = 0
     _last_failure: str = ""
     _blind: int = 0
+    _cycles: int = 0
+    blind_reason: str = ""
+
+    @property
+    def nothing(self) -> bool:
+        """Whether no cycle could read anything."""
+        return 0 < self._cycles == self._blind
 
     def add(self, report: CycleReport, elapsed_s: float) -> None:
         """Take in one cycle."""
-        self._blind += bool(report.blind)
+        self._cycles += 1
+        if report.blind:
+            self._blind, self.blind_reason = self._blind + 1, report.blind
         if report.plan is not None and report.plan.degraded:
             self._failures, self._last_failure = self._failures + 1, report.plan.degraded
         for finding in report.diagnosis.problems:

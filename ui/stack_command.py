@@ -26,7 +26,7 @@ from stack.local.processes.watching import keepers, teller
 
 stack = typer.Typer(help="Real vLLM replicas behind HAProxy on this machine.", no_args_is_help=True)
 
-Config = Annotated[Path, typer.Option("-c", "--config", help="A file with a [stack] table, as deploy/local-cpu.toml.")]
+Config = Annotated[Path, typer.Option("-c", "--config", help="File that describes a stack, as deploy/local-cpu.toml.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 
 

@@ -2,9 +2,11 @@
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 from harness.action import Action, Predicted, Trust
+from harness.gate.condition import is_down, sickness
 from harness.gate.history import History
 from harness.mode import Mode
 from harness.policy import Policy
@@ -51,32 +53,42 @@ class Case:
     now_s: float
     simulated: bool = False
 
-    @property
+    @cached_property
     def setting(self) -> Setting:
         """The catalogue's declaration."""
         return self.action.declaration
 
-    @property
+    @cached_property
     def effects(self) -> frozenset[Effect]:
         """What the change does for certain."""
         return self.action.certain_effects
 
-    @property
+    @cached_property
     def protective(self) -> bool:
-        """Whether lowering risk is its purpose."""
-        return Effect.PROTECTS in self.effects
+        """Whether lowering risk is its purpose: by its nature, or because it drains a replica that is sick."""
+        return Effect.PROTECTS in self.effects or (self.sickness is not None and self.takes_away)
 
-    @property
+    @cached_property
     def targets(self) -> tuple[str, ...]:
         """Where the value would be written: a replica, the pool, or every replica for a per-replica setting."""
         return targets_of(self.action, self.snapshot)
 
-    @property
-    def removes_capacity(self) -> bool:
+    @cached_property
+    def sickness(self) -> str | None:
+        """Why the one replica it changes should get no new requests; None for a sound one, and for the fleet."""
+        return None if self.action.target == FLEET else sickness(self.snapshot, self.action.target, self.policy)
+
+    @cached_property
+    def takes_away(self) -> bool:
         """Whether the target serves no new requests afterwards, if only for the length of a restart."""
         after = self.action.after
         gone = {"routing_weight": after == 0, "replica_state": after == "drain"}
         return gone.get(self.action.setting, self.setting.setting_class.value == "C")
+
+    @cached_property
+    def removes_capacity(self) -> bool:
+        """Whether it takes away what serves now: a replica that is down has no load to lose."""
+        return self.takes_away and not all(is_down(self.snapshot, target) for target in self.targets)
 
     @property
     def raises_memory(self) -> bool:
@@ -115,6 +127,12 @@ class Case:
     def queue(self) -> float:
         """Requests waiting in engines and gateway."""
         return self.need(Signal.WAITING) + (self.known(Signal.GATEWAY_QUEUE) or 0.0)
+
+    def device_floor_bytes(self, replica: str) -> float:
+        """Free device memory that must be left on a replica."""
+        limits = self.policy.memory
+        total = self.known(Signal.DEVICE_TOTAL_BYTES, replica) or 0.0
+        return max(limits.device_free_min_bytes, limits.device_free_min_ratio * total)
 
 
 def targets_of(action: Action, snapshot: Snapshot) -> tuple[str, ...]:

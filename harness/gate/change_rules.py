@@ -4,19 +4,8 @@ import math
 
 from harness.gate.case import Answer, Case, allow, deny
 from stack.catalogue import UNLIMITED, in_words
-from stack.setting import Scope, SettingClass
+from stack.setting import Scope
 from stack.snapshot import FLEET
-
-
-def enabled_setting(case: Case) -> Answer:
-    """Authority is given per setting, by name."""
-    if case.setting.setting_class is SettingClass.D:
-        return deny(f"{case.setting.name} is class D: never changed by the agent")
-    if case.setting.name not in case.policy.enabled:
-        return deny(
-            f"{case.setting.name} is not enabled; enabled are {', '.join(sorted(case.policy.enabled)) or 'none'}"
-        )
-    return allow(f"{case.setting.name} is enabled")
 
 
 def target_exists(case: Case) -> Answer:
@@ -32,13 +21,22 @@ def target_exists(case: Case) -> Answer:
 
 
 def within_bounds(case: Case) -> Answer:
-    """The catalogue bounds every value, whoever asks, and so does what an engine was started with."""
-    problem = case.setting.problem_with(case.action.after) or _engine_problem(case)
+    """The catalogue, the policy and what an engine was started with bound every value, whoever asks."""
+    if not isinstance(case.action.after, (int, float, str)):
+        return deny(f"expected a number or a name, found {type(case.action.after).__name__}")
+    problem = case.setting.problem_with(case.action.after) or _policy_problem(case) or _engine_problem(case)
     if problem:
         return deny(problem)
     if case.action.after == case.action.before:
         return deny(f"{case.setting.name} already is {in_words(case.action.after)}")
     return allow(f"{in_words(case.action.after)} {case.setting.unit} is within bounds")
+
+
+def _policy_problem(case: Case) -> str | None:
+    after, bounds = case.action.after, case.policy.bounds.get(case.setting.name)
+    if bounds is None or isinstance(after, str) or bounds.low <= after <= bounds.high:
+        return None
+    return f"the policy allows {bounds.low:g} to {bounds.high:g} {case.setting.unit}, not {after:g}"
 
 
 def _engine_problem(case: Case) -> str | None:

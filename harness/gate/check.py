@@ -3,52 +3,58 @@
 from collections.abc import Callable
 
 from harness.action import Action
-from harness.gate.case import Answer, Case, allow, ask
-from harness.gate.change_rules import enabled_setting, step_size, target_exists, undo_known, within_bounds
+from harness.gate.authority_rules import (
+    authority,
+    blast_radius,
+    enabled_setting,
+    known_setting,
+    sole_controller,
+    untainted,
+)
+from harness.gate.case import Answer, Case
+from harness.gate.change_rules import step_size, target_exists, undo_known, within_bounds
 from harness.gate.evidence_rules import enough_history, fresh_facts, fresh_snapshot
-from harness.gate.health_rules import healthy_replicas, restart_at_low_traffic
+from harness.gate.failure_rules import failed_value, no_drift, refused_proposals, reversal, trip
+from harness.gate.health_rules import healthy_replicas, idle_before_drain, restart_at_low_traffic
 from harness.gate.history import History
-from harness.gate.pace_rules import cooldown, hourly_budget, not_frozen, one_settling, reversal, trip
+from harness.gate.pace_rules import cooldown, daily_budget, hourly_budget, not_frozen, one_settling
 from harness.gate.signature_rules import latency_headroom, memory_headroom, minimum_gain
+from harness.gate.source_rules import corroborated, sane_clock, sound_series, sources_agree
 from harness.mode import Mode
 from harness.policy import Policy
 from harness.verdict import RuleResult, Ruling, Verdict
-from stack.errors import StackError, UnknownSettingError
-from stack.setting import SettingClass
 from stack.snapshot import Snapshot
 
-
-def authority(case: Case) -> Answer:
-    """How much the loop may do by itself."""
-    kind = case.setting.setting_class
-    if case.mode is Mode.SHADOW:
-        return ask("shadow mode: recorded, never executed")
-    if case.mode is Mode.APPROVE:
-        return ask("approve mode: a person decides every change")
-    if kind is not SettingClass.A:
-        return ask(f"class {kind}: a person decides in every mode")
-    if not case.simulated and case.setting.name not in case.policy.vouched:
-        return ask(f"{case.setting.name} has no shadow record on this stack yet: a person decides")
-    return allow("auto mode: class A is done without asking")
-
-
 RULES: tuple[Callable[[Case], Answer], ...] = (
+    known_setting,
     enabled_setting,
+    sole_controller,
+    untainted,
     target_exists,
     within_bounds,
     step_size,
     undo_known,
+    sane_clock,
     fresh_snapshot,
     fresh_facts,
+    sound_series,
+    sources_agree,
+    corroborated,
     enough_history,
     not_frozen,
+    no_drift,
     one_settling,
     cooldown,
     reversal,
+    failed_value,
     hourly_budget,
+    daily_budget,
+    refused_proposals,
     trip,
     healthy_replicas,
+    idle_before_drain,
     restart_at_low_traffic,
+    blast_radius,
     memory_headroom,
     latency_headroom,
     minimum_gain,
@@ -78,17 +84,13 @@ def check(
         simulated: whether the stack is the simulated one, which needs no shadow record for `auto`.
     """
     case = Case(action, snapshot, history, policy, mode, now_s, simulated)
-    try:
-        case.setting  # noqa: B018 - the look-up itself is the check
-    except UnknownSettingError as error:
-        return Verdict((RuleResult("known_setting", Ruling.DENY, str(error)),))
     return Verdict(tuple(_result(rule, case) for rule in RULES))
 
 
 def _result(rule: Callable[[Case], Answer], case: Case) -> RuleResult:
-    """A rule that cannot be decided denies."""
+    """A rule that cannot be decided denies, whatever the reason is."""
     try:
         ruling, detail = rule(case)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, StackError) as error:
+    except Exception as error:  # noqa: BLE001 - a plan may hold anything, and what breaks a rule must not pass it
         return RuleResult(rule.__name__, Ruling.DENY, f"could not be decided: {error}")
     return RuleResult(rule.__name__, ruling, detail)

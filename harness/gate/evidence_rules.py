@@ -3,6 +3,7 @@
 import math
 
 from harness.gate.case import Answer, Case, allow, deny
+from harness.gate.condition import is_down
 from stack.snapshot import FLEET, Signal
 
 
@@ -13,6 +14,9 @@ def fresh_snapshot(case: Case) -> Answer:
         return deny("the snapshot carries no time, so its age is unknown")
     if not window_s:
         return deny("the snapshot covers no window: a single scrape says nothing about load")
+    scrapes, least = case.snapshot.scrapes, case.policy.evidence.scrapes_min
+    if scrapes < least:
+        return deny(f"the window holds {scrapes} scrapes, at least {least}")
     age_s = case.now_s - time_s
     if not -1.0 <= age_s <= cap_s:
         return deny(f"the snapshot is {age_s:.0f} s old, at most {cap_s:g} s")
@@ -48,7 +52,9 @@ def enough_history(case: Case) -> Answer:
 def _needed(case: Case) -> list[tuple[Signal, str]]:
     needed = [(Signal.RUNNING, FLEET), (Signal.WAITING, FLEET), (Signal.FINISHED, FLEET)]
     for target in case.targets:
-        if target != FLEET:
+        if is_down(case.snapshot, target):  # its engine tells nothing any more; that it is down is what must be known
+            needed += [(Signal.UP, target)]
+        elif target != FLEET:
             needed += [(Signal.RUNNING, target), (Signal.WAITING, target)]
     if case.raises_memory:
         needed += [(Signal.KV_USAGE_RATIO, replica) for replica in memory_replicas(case)]

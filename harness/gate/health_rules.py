@@ -1,17 +1,29 @@
 """Rules about what must be left of the pool."""
 
 from harness.gate.case import Answer, Case, allow, deny
+from harness.gate.condition import makes_progress
 from stack.setting import SettingClass
 from stack.snapshot import FLEET, Signal
 
 
 def healthy_replicas(case: Case) -> Answer:
     """Health is forward progress, not an open port."""
-    healthy = {replica for replica in case.snapshot.replicas if _makes_progress(case, replica)}
+    healthy = {replica for replica in case.snapshot.replicas if makes_progress(case.snapshot, replica)}
     left = healthy - set(case.targets) if case.removes_capacity else healthy
-    floor = case.policy.health.replicas_min if case.removes_capacity else 1
+    floor = case.policy.health.replicas_min if left != healthy else 1
     detail = f"{len(left)} of {len(case.snapshot.replicas)} replicas healthy after the change, at least {floor}"
     return allow(detail) if len(left) >= floor else deny(detail)
+
+
+def idle_before_drain(case: Case) -> Answer:
+    """A drain that protects needs no idle queue; one that only optimises does."""
+    if case.setting.setting_class is SettingClass.C or not case.removes_capacity:
+        return allow("takes no serving replica away")
+    if case.sickness is not None:
+        return allow(f"{case.action.target} is sick: {case.sickness}")
+    queue = sum(_most(case, signal) for signal in (Signal.WAITING, Signal.GATEWAY_QUEUE))
+    detail = f"{queue:g} requests waited in the window; {case.action.target} is sound, so none may"
+    return allow(detail) if queue == 0 else deny(detail)
 
 
 def restart_at_low_traffic(case: Case) -> Answer:
@@ -29,14 +41,7 @@ def restart_at_low_traffic(case: Case) -> Answer:
     return allow(detail) if others and use <= limit else deny(detail)
 
 
-def _makes_progress(case: Case, replica: str) -> bool:
-    if case.known(Signal.UP, replica) == 0 or case.known(Signal.ROUTING_WEIGHT, replica) == 0:
-        return False
-    if case.snapshot.settings.get("replica_state", {}).get(replica) == "drain":
-        return False
-    work = case.known(Signal.RUNNING, replica)
-    if work is None:
-        return False
-    idle = work + (case.known(Signal.WAITING, replica) or 0.0) == 0
-    done = (Signal.GENERATION_TOKENS, Signal.PROMPT_TOKENS, Signal.FINISHED)
-    return idle or any((case.known(signal, replica) or 0.0) > 0 for signal in done)
+def _most(case: Case, signal: Signal) -> float:
+    """The most of a gauge within the window; 0 where nothing tells it."""
+    value, fact = case.known(signal), case.snapshot.fact(signal)
+    return 0.0 if value is None or fact is None else max(value, fact.peak or 0.0)

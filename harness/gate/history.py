@@ -1,6 +1,6 @@
 """What was done lately, as the gate sees it: plain data derived from the journal."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -9,6 +9,7 @@ from stack.setting import SettingClass, Value
 from stack.snapshot import FLEET
 
 HOUR_S = 3600.0
+DAY_S = 24 * HOUR_S
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,6 +21,7 @@ class Past:
         touched_s: when it last wrote anything, its undo included.
         settling: written, first look not yet taken (or not known to be written, or being undone).
         in_probation: past its first look, not yet judged.
+        hard_stopped: undone at once because something broke.
     """
 
     setting: str
@@ -32,6 +34,7 @@ class Past:
     settling: bool = False
     in_probation: bool = False
     ending: Ending | None = None
+    hard_stopped: bool = False
 
     @property
     def direction(self) -> int:
@@ -49,14 +52,16 @@ class History:
     """The stack's recent changes.
 
     Attributes:
-        past: actions that wrote within the last hours, oldest first, and all open ones.
+        past: actions that wrote within the last day, oldest first, and all open ones.
         frozen: why all changes are halted; None when they are not.
         watched_s: for how long the stack has been watched without a gap.
+        refused_s: when the planner's proposals of the last hours were made that the gate denied or a person rejected.
     """
 
     past: tuple[Past, ...] = ()
     frozen: str | None = None
     watched_s: float = 0.0
+    refused_s: tuple[float, ...] = ()
 
     def on(self, setting: str, target: str) -> Iterator[Past]:
         """Actions on the same setting whose target overlaps `target`, oldest first."""
@@ -66,9 +71,9 @@ class History:
         """Actions written at or after `time_s`."""
         return (p for p in self.past if p.written_s >= time_s)
 
-    def rollbacks(self, now_s: float) -> int:
-        """Actions undone within the last hour."""
-        return sum(p.ending is Ending.ROLLED_BACK and p.touched_s >= now_s - HOUR_S for p in self.past)
+    def rollback_times_s(self) -> tuple[float, ...]:
+        """When actions were undone."""
+        return tuple(p.touched_s for p in self.past if p.ending is Ending.ROLLED_BACK)
 
     def reversal_times_s(self, setting: str, target: str) -> tuple[float, ...]:
         """When the setting was moved against its previous move; undone moves do not count."""
@@ -82,3 +87,10 @@ def direction(before: Value, after: Value) -> int:
     if isinstance(before, str) or isinstance(after, str):
         return 0
     return (after > before) - (after < before)
+
+
+def crowded(times_s: Iterable[float], most: int, now_s: float, hold_s: float) -> int:
+    """How many times lay within one hour, if `most` or more did and the last is at most `hold_s` ago; else 0."""
+    ordered = sorted(times_s)
+    counts = [sum(last - HOUR_S <= t <= last for t in ordered) for last in ordered if last >= now_s - hold_s]
+    return max((count for count in counts if count >= most), default=0)

@@ -1,7 +1,7 @@
-"""Rules about pace: one change at a time, no flapping, and less authority after failures."""
+"""Rules about pace: one change at a time, and not many of them."""
 
-from harness.gate.case import Answer, Case, allow, ask, deny
-from harness.gate.history import HOUR_S, Past, direction
+from harness.gate.case import Answer, Case, allow, deny
+from harness.gate.history import DAY_S, HOUR_S, Past
 from stack.setting import SettingClass
 
 
@@ -40,28 +40,6 @@ def cooldown(case: Case) -> Answer:
     return allow(f"no write within {floor_s:g} s, none of this setting here within {wait_s:g} s")
 
 
-def reversal(case: Case) -> Answer:
-    """A setting that is moved to and fro has no right value here; leave it alone for a while."""
-    pace, name, target = case.policy.pace, case.setting.name, case.action.target
-    turns = case.history.reversal_times_s(name, target)
-    recent = [t for t in turns if t >= case.now_s - pace.reversal_freeze_s]
-    crowded = any(sum(0 <= late - t <= HOUR_S for late in recent) >= pace.reversals_per_hour_max for t in recent)
-    if crowded:
-        return deny(f"{name} on {target} reversed {len(recent)} times, left alone for {pace.reversal_freeze_s:g} s")
-    if case.protective:
-        return allow("a protective change may reverse")
-    wanted = direction(case.action.before, case.action.after)
-    against = [
-        p
-        for p in case.history.on(name, target)
-        if p.moved and p.direction * wanted < 0 and case.now_s - p.written_s < pace.reversal_s
-    ]
-    if against:
-        ago_s = case.now_s - against[-1].written_s
-        return deny(f"moved the other way {ago_s:.0f} s ago, no reversal within {pace.reversal_s:g} s")
-    return allow(f"no reversal within {pace.reversal_s:g} s")
-
-
 def hourly_budget(case: Case) -> Answer:
     """A loop that must change much is wrong about something."""
     kind = case.setting.setting_class
@@ -71,11 +49,11 @@ def hourly_budget(case: Case) -> Answer:
     return allow(detail) if used < limit else deny(detail)
 
 
-def trip(case: Case) -> Answer:
-    """After failures a person decides."""
-    failed, limit = case.history.rollbacks(case.now_s), case.policy.pace.rollbacks_per_hour_max
-    detail = f"{failed} rollback(s) in the last hour, a person decides from {limit} on"
-    return ask(detail) if failed >= limit else allow(detail)
+def daily_budget(case: Case) -> Answer:
+    """A loop that has changed much all day is not finding a better state."""
+    used, limit = len(tuple(case.history.since(case.now_s - DAY_S))), case.policy.pace.per_day
+    detail = f"{used} change(s) in the last day, at most {limit}"
+    return allow(detail) if used < limit else deny(detail)
 
 
 def _since_s(case: Case, past: tuple[Past, ...]) -> float | None:

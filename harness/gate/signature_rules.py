@@ -100,13 +100,9 @@ def _kv_after(case: Case, replica: str) -> float:
 
 
 def _device_short(case: Case) -> str | None:
-    limits = case.policy.memory
     for replica in memory_replicas(case):
-        free, total = (case.known(s, replica) for s in (Signal.DEVICE_FREE_BYTES, Signal.DEVICE_TOTAL_BYTES))
-        if free is None:
-            continue
-        floor = max(limits.device_free_min_bytes, limits.device_free_min_ratio * (total or 0.0))
-        if free < floor:
+        free, floor = case.known(Signal.DEVICE_FREE_BYTES, replica), case.device_floor_bytes(replica)
+        if free is not None and free < floor:
             return f"{replica} has {free / 2**30:.2f} GiB of device memory free, at least {floor / 2**30:.2f} GiB"
     return None
 

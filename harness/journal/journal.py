@@ -1,168 +1,76 @@
 """The journal: what was decided and done. It, and nothing else, is the truth about effects."""
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import replace
 
-from sqlalchemy import Connection, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from harness.action import Action
-from harness.approval import Approve, Edit, Reject
 from harness.errors import TransitionError
-from harness.gate.history import HOUR_S, History
-from harness.journal.record import ENDED, LEGAL, OPEN, Permit, Record, State
-from harness.journal.row import action_row, permit_row, record_from, verdict_row, verification_row
-from harness.journal.schema import ACTION, EVENT, FREEZE
-from harness.journal.store import Store
-from harness.mode import Mode
+from harness.journal.proposals import AUTO, Proposals
+from harness.journal.reading import FREEZE, HALTED, UNFREEZE, Event
+from harness.journal.record import Permit, Record, State
+from harness.journal.row import permit_row, verification_row
 from harness.outcome import Measured, Verification
-from harness.verdict import Ruling, Verdict
-from stack.clock import Clock, WallClock
-from stack.errors import UnknownSettingError
-from stack.redaction import redacted_tree
-from stack.setting import SettingClass, Value
+from stack.setting import Value
 
-AUTO = "auto"
-"""Who decided when nobody was asked."""
-HISTORY_S = 3 * HOUR_S
+__all__ = ["AUTO", "Journal"]
 
 
-@dataclass(frozen=True)
-class Event:
-    """One line of the log."""
+class Journal(Proposals):
+    """Permits, transitions and endings, for whoever holds the lease; the freeze switch, for anybody."""
 
-    seq: int
-    action_id: int | None
-    time_s: float
-    at: datetime
-    what: str
-    numbers: Mapping[str, Any]
+    @property
+    def leads(self) -> bool:
+        """Whether this journal was opened with a lease, so that what has an effect can be written in it."""
+        return self._ledger.lease is not None
 
-
-class Journal:
-    """Actions and their events in a store. Every state change is a guarded update in one transaction with its event."""
-
-    def __init__(self, store: Store, *, stack: str = "stack", wall: Clock | None = None) -> None:
-        self._store = store
-        self._stack = stack
-        self._wall = wall or WallClock()
-
-    def propose(
-        self,
-        action: Action,
-        verdict: Verdict,
-        *,
-        mode: Mode,
-        now_s: float,
-        expiry_s: float = 600.0,
-        key: str | None = None,
-    ) -> Record:
-        """Store a proposal with the gate's verdict; its state follows from verdict and mode.
-
-        Args:
-            expiry_s: wall time a person has to decide.
-            key: makes the call repeatable: a second proposal with the same key is the first one.
-        """
-        state = _first_state(verdict, mode)
-        with self._store.begin() as connection:
-            if key is not None:
-                known = connection.execute(select(ACTION).where(ACTION.c.key == key)).mappings().first()
-                if known is not None:
-                    return record_from(known)
-            action_id = self._insert(connection, action, verdict, now_s, expiry_s, key)
-            columns: dict[str, object] = {
-                "decided_by": AUTO if state is State.APPROVED else None,
-                "end_reason": "; ".join(hit.detail for hit in verdict.hits) if state is State.DENIED else None,
-            }
-            self._move(connection, action_id, State.PROPOSED, state, now_s, _why(verdict), **columns)
-        return self.record(action_id)
-
-    def decide(self, action_id: int, decision: Approve | Reject, *, now_s: float) -> Record:
-        """A person's answer, valid once and until the proposal expires.
+    @property
+    def epoch(self) -> int:
+        """Of the lease.
 
         Raises:
-            TransitionError: it was decided already, has expired, or does not wait for a decision.
+            LeaseLostError: there is none.
         """
-        self.expire(now_s=now_s)
-        approved = isinstance(decision, Approve)
-        reason = decision.reason if isinstance(decision, Reject) else ""
-        self.move(
-            action_id,
-            State.AWAITING_APPROVAL,
-            State.APPROVED if approved else State.REJECTED,
-            now_s,
-            {"by": decision.by, "reason": reason},
-            decided_by=decision.by,
-            end_reason=None if approved else f"rejected by {decision.by}{': ' if reason else ''}{reason}",
-        )
-        return self.record(action_id)
+        return self._ledger.held_lease().epoch
 
-    def edit(
-        self, action_id: int, decision: Edit, verdict: Verdict, *, now_s: float, expiry_s: float = 600.0
-    ) -> Record:
-        """Replace a waiting proposal by one with another value, which the gate has judged anew.
+    @property
+    def surely_held(self) -> bool:
+        """Whether our lease is good for one more call to the stack, whatever the store says or does not say."""
+        return self._ledger.lease is not None and self._ledger.lease.surely_held
 
-        The new one is approved by the person who edited it unless the gate denies it.
+    def hold(self) -> None:
+        """Renew the lease: directly before anything is written to the stack, and now and then.
 
         Raises:
-            TransitionError: the proposal does not wait for a decision any more.
+            LeaseLostError: it is not ours (any more).
         """
-        self.expire(now_s=now_s)
-        action = decision.of(self.record(action_id).action)
-        state = State.DENIED if verdict.ruling is Ruling.DENY else State.APPROVED
-        with self._store.begin() as connection:
-            edited = self._insert(connection, action, verdict, now_s, expiry_s, None)
-            numbers = {"by": decision.by, "replaced_by": edited}
-            reason = f"edited by {decision.by}, replaced by {edited}"
-            columns: dict[str, object] = {"decided_by": decision.by, "end_reason": reason}
-            self._move(connection, action_id, State.AWAITING_APPROVAL, State.REJECTED, now_s, numbers, **columns)
-            why = _why(verdict) | {"replaces": action_id}
-            self._move(connection, edited, State.PROPOSED, state, now_s, why, decided_by=decision.by)
-        return self.record(edited)
+        self._ledger.held_lease()
+        with self._ledger.begin():
+            pass
 
-    def expire(self, *, now_s: float) -> None:
-        """End proposals nobody decided on in time."""
-        late = select(ACTION.c.id).where(
-            ACTION.c.stack == self._stack,
-            ACTION.c.state == State.AWAITING_APPROVAL.value,
-            ACTION.c.expires_at <= self.wall_now(),
-        )
-        with self._store.begin() as connection:
-            for action_id in connection.execute(late).scalars().all():
-                reason = "nobody decided in time"
-                columns: dict[str, object] = {"end_reason": reason}
-                self._move(connection, action_id, State.AWAITING_APPROVAL, State.EXPIRED, now_s, {}, **columns)
+    def release(self) -> None:
+        """Let go of the lease, so that the next holder need not wait for its end."""
+        self._ledger.held_lease().release(self._store)
 
     def arm(self, action_id: int, permit: Permit, now_s: float) -> None:
         """Commit the permit: from here on the undo is stored, and the writes in it may be sent.
 
         Raises:
-            TransitionError: the action is not approved, or another change is in flight.
+            TransitionError: the action is not approved, another change is in flight, or the stack's state is not that
+                of the permit any more.
+            LeaseLostError: the lease is not ours.
         """
-        numbers = permit_row(permit)
+        numbers = permit_row(replace(permit, epoch=self._ledger.held_lease().epoch))
+        columns: dict[str, object] = {"permit": numbers, "armed_s": now_s}
         try:
-            self.move(action_id, State.APPROVED, State.ARMED, now_s, numbers, permit=numbers, armed_s=now_s)
+            with self._ledger.begin() as connection:
+                found = self._state_version(connection)
+                if found != permit.state_version:
+                    changed = f"expected the stack's state {permit.state_version}, found {found}"
+                    raise TransitionError(f"action {action_id}: {changed}: it was changed or frozen meanwhile")
+                self._ledger.move(connection, action_id, State.APPROVED, State.ARMED, now_s, numbers, **columns)
         except IntegrityError as error:
             raise TransitionError(f"action {action_id}: another change is in flight") from error
-
-    def move(
-        self,
-        action_id: int,
-        source: State,
-        to: State,
-        now_s: float,
-        numbers: Mapping[str, object] | None = None,
-        **columns: object,
-    ) -> None:
-        """Change an action's state from exactly `source`, and log it, in one transaction.
-
-        Raises:
-            TransitionError: not legal, or the action is not in `source` any more.
-        """
-        with self._store.begin() as connection:
-            self._move(connection, action_id, source, to, now_s, numbers or {}, **columns)
 
     def end(
         self,
@@ -198,141 +106,26 @@ class Journal:
         )
         return self.record(record.id)
 
-    def note(self, action_id: int | None, what: str, now_s: float, numbers: Mapping[str, object]) -> None:
-        """Log something that changes no state."""
-        with self._store.begin() as connection:
-            self._log(connection, action_id, what, now_s, numbers)
+    def note(self, action_id: int | None, what: str, now_s: float, numbers: Mapping[str, object]) -> int:
+        """Log something that changes no state; the number of the line."""
+        with self._ledger.begin() as connection:
+            return self._ledger.log(connection, action_id, what, now_s, numbers)
 
-    def record(self, action_id: int) -> Record:
-        """The present row of an action.
+    def freeze(self, reason: str, *, by: str, now_s: float, halt: bool = False) -> int:
+        """Halt all new changes until a person lifts it.
 
-        Raises:
-            TransitionError: there is none.
+        Args:
+            halt: ask whoever holds the lease to undo what is in flight, too.
+
+        Returns:
+            Number of the line that says so.
         """
-        with self._store.begin() as connection:
-            row = connection.execute(select(ACTION).where(ACTION.c.id == action_id)).mappings().first()
-        if row is None:
-            raise TransitionError(f"action {action_id}: there is no such action")
-        return record_from(row)
+        return self.note(None, FREEZE, now_s, {"reason": reason, "by": by, "halt": halt})
 
-    def records(self, states: Collection[State] | None = None) -> tuple[Record, ...]:
-        """Actions of this stack in any of `states` (all states if None), oldest first."""
-        query = select(ACTION).where(ACTION.c.stack == self._stack).order_by(ACTION.c.id)
-        if states is not None:
-            query = query.where(ACTION.c.state.in_([state.value for state in states]))
-        with self._store.begin() as connection:
-            return tuple(record_from(row) for row in connection.execute(query).mappings())
-
-    def open_records(self) -> tuple[Record, ...]:
-        """Actions between permit and ending, oldest write first."""
-        return tuple(sorted(self.records(OPEN), key=lambda r: (r.armed_s or 0.0, r.id)))
-
-    def ended(self) -> tuple[Record, ...]:
-        """Actions that came to one of the four endings, oldest first."""
-        return self.records(ENDED)
-
-    def events(self, action_id: int | None = None) -> tuple[Event, ...]:
-        """The log, oldest first; of one action if named."""
-        query = select(EVENT).order_by(EVENT.c.seq)
-        if action_id is not None:
-            query = query.where(EVENT.c.action_id == action_id)
-        with self._store.begin() as connection:
-            return tuple(Event(**row) for row in connection.execute(query).mappings())
-
-    def freeze(self, reason: str, *, by: str, now_s: float) -> None:
-        """Halt all new changes until a person lifts it."""
-        self._switch(True, reason, by, now_s)
+    def answer_halt(self, asked: Event, *, now_s: float) -> None:
+        """Say that nothing is in flight any more since `asked`."""
+        self.note(None, HALTED, now_s, {"answers": asked.seq})
 
     def unfreeze(self, reason: str, *, by: str, now_s: float) -> None:
         """Allow changes again."""
-        self._switch(False, reason, by, now_s)
-
-    def frozen(self) -> str | None:
-        """Why changes are halted; None when they are not."""
-        with self._store.begin() as connection:
-            last = connection.execute(select(FREEZE).order_by(FREEZE.c.seq.desc()).limit(1)).mappings().first()
-        return last["reason"] if last is not None and last["frozen"] else None
-
-    def history(self, now_s: float, *, watched_s: float = 0.0) -> History:
-        """What the gate needs to know of the past: recent and open actions that wrote, and the freeze."""
-        written = [r for r in self.records(OPEN | ENDED) if r.applied_s is not None or r.is_open]
-        recent = [r for r in written if r.is_open or (r.touched_s or 0.0) >= now_s - HISTORY_S]
-        past = sorted((r.past for r in recent), key=lambda p: p.written_s)
-        return History(tuple(past), self.frozen(), watched_s)
-
-    def wall_now(self) -> datetime:
-        """Wall time, UTC."""
-        return datetime.fromtimestamp(self._wall.now_s(), UTC)
-
-    def _switch(self, frozen: bool, reason: str, by: str, now_s: float) -> None:
-        with self._store.begin() as connection:
-            words = redacted_tree({"reason": reason, "by": by})
-            row = {"time_s": now_s, "at": self.wall_now(), "frozen": frozen, **words}
-            connection.execute(insert(FREEZE).values(**row))
-            self._log(connection, None, "freeze" if frozen else "unfreeze", now_s, {"reason": reason, "by": by})
-
-    def _insert(
-        self, connection: Connection, action: Action, verdict: Verdict, now_s: float, expiry_s: float, key: str | None
-    ) -> int:
-        result = connection.execute(
-            insert(ACTION).values(
-                key=key,
-                stack=self._stack,
-                state=State.PROPOSED.value,
-                setting=action.setting,
-                target=action.target,
-                setting_class=_class_of(action),
-                proposal=action_row(action),
-                verdict=verdict_row(verdict),
-                proposed_s=now_s,
-                expires_at=self.wall_now() + timedelta(seconds=expiry_s),
-            )
-        )
-        action_id = int(result.inserted_primary_key[0])  # type: ignore[index]
-        self._log(connection, action_id, State.PROPOSED.value, now_s, action_row(action))
-        return action_id
-
-    def _move(
-        self,
-        connection: Connection,
-        action_id: int,
-        source: State,
-        to: State,
-        now_s: float,
-        numbers: Mapping[str, object],
-        **columns: object,
-    ) -> None:
-        if to not in LEGAL.get(source, frozenset()):
-            raise TransitionError(f"action {action_id}: there is no way from {source} to {to}")
-        columns = redacted_tree(columns)
-        guarded = update(ACTION).where(ACTION.c.id == action_id, ACTION.c.state == source.value)
-        if connection.execute(guarded.values(state=to.value, **columns)).rowcount != 1:
-            raise TransitionError(f"action {action_id}: expected it to be {source}, somebody else moved it")
-        self._log(connection, action_id, to.value, now_s, numbers)
-
-    def _log(
-        self, connection: Connection, action_id: int | None, what: str, now_s: float, numbers: Mapping[str, object]
-    ) -> None:
-        kept = redacted_tree(numbers)
-        row = {"action_id": action_id, "time_s": now_s, "at": self.wall_now(), "what": what, "numbers": kept}
-        connection.execute(insert(EVENT).values(**row))
-
-
-def _first_state(verdict: Verdict, mode: Mode) -> State:
-    if verdict.ruling is Ruling.DENY:
-        return State.DENIED
-    if mode is Mode.SHADOW:
-        return State.SHADOWED
-    return State.APPROVED if verdict.ruling is Ruling.ALLOW else State.AWAITING_APPROVAL
-
-
-def _why(verdict: Verdict) -> dict[str, object]:
-    return {"verdict": verdict_row(verdict)}
-
-
-def _class_of(action: Action) -> str:
-    """The class of its setting; an unknown setting is never changed, which is what class D says."""
-    try:
-        return action.declaration.setting_class.value
-    except UnknownSettingError:
-        return SettingClass.D.value
+        self.note(None, UNFREEZE, now_s, {"reason": reason, "by": by})

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from harness.action import Action
 from harness.gate.history import Past
-from harness.outcome import Ending, Outcome, Verification
+from harness.outcome import HARD_STOP, Ending, Outcome, Verification
 from harness.verdict import Verdict
 from stack.setting import Value
 from stack.snapshot import FLEET
@@ -67,10 +67,19 @@ class Step:
 
 @dataclass(frozen=True)
 class Permit:
-    """What is committed before the first effect: the values read back just now, the writes, and the second verdict."""
+    """What is committed before the first effect.
+
+    Attributes:
+        steps: the writes, with the values read back just now, which are the undo.
+        verdict: the gate's second answer, on facts read just now.
+        state_version: the stack's state, see JournalReader.state_version, before any of that was read.
+        epoch: of the lease under which the writes are sent; the journal puts it in when it commits the permit.
+    """
 
     steps: tuple[Step, ...]
     verdict: Verdict
+    state_version: int
+    epoch: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +87,7 @@ class Record:
     """One action's row. Times are stack time, except `expires_at`, which is wall time in UTC."""
 
     id: int
+    stack: str
     action: Action
     state: State
     verdict: Verdict
@@ -122,6 +132,7 @@ class Record:
             settling=self.state in IN_FLIGHT,
             in_probation=self.state is State.PROBATION,
             ending=Ending(self.state.value) if self.state in ENDED else None,
+            hard_stopped=self.verification is not None and self.verification.method == HARD_STOP,
         )
 
 

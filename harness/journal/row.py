@@ -1,7 +1,8 @@
 """How actions, verdicts and verifications are written in a row, and read from it."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from math import isfinite
 from typing import Any, TypeAlias
 
 from sqlalchemy import RowMapping
@@ -42,12 +43,21 @@ def verdict_from(rows: list[Json]) -> Verdict:
 
 def permit_row(permit: Permit) -> Json:
     """A permit as JSON."""
-    return {"steps": [asdict(step) for step in permit.steps], "verdict": verdict_row(permit.verdict)}
+    return {
+        "epoch": permit.epoch,
+        "state_version": permit.state_version,
+        "steps": [asdict(step) for step in permit.steps],
+        "verdict": verdict_row(permit.verdict),
+    }
 
 
 def verification_row(verification: Verification) -> Json:
-    """A verification as JSON."""
-    return asdict(verification)
+    """A verification as JSON, which has no word for what is not finite: such a figure says nothing and is left out."""
+    metrics = {
+        name: {key: value for key, value in numbers.items() if isfinite(value)}
+        for name, numbers in verification.metrics.items()
+    }
+    return asdict(replace(verification, metrics=metrics))
 
 
 def verification_from(row: Mapping[str, Any]) -> Verification:
@@ -60,6 +70,7 @@ def record_from(row: RowMapping) -> Record:
     permit, verification = row["permit"], row["verification"]
     return Record(
         id=row["id"],
+        stack=row["stack"],
         action=action_from(row["proposal"]),
         state=State(row["state"]),
         verdict=verdict_from(row["verdict"]),
@@ -86,4 +97,6 @@ def _forecast(row: Mapping[str, Any]) -> Forecast:
 
 
 def _permit(row: Mapping[str, Any]) -> Permit:
-    return Permit(tuple(Step(**step) for step in row["steps"]), verdict_from(row["verdict"]))
+    steps = tuple(Step(**step) for step in row["steps"])
+    # Permits of the first release name neither.
+    return Permit(steps, verdict_from(row["verdict"]), row.get("state_version", 0), row.get("epoch", 0))

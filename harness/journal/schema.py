@@ -1,9 +1,10 @@
-"""Tables of the store. The journal is append-only but for an action's state; triggers keep it so."""
+"""Tables of the store. The log is append-only and chained by hash; triggers keep it so."""
 
 from datetime import UTC, datetime
 
 from sqlalchemy import (
     JSON,
+    BigInteger,
     Boolean,
     Column,
     DateTime,
@@ -38,7 +39,9 @@ class UtcTime(TypeDecorator[datetime]):
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
         """Give back an aware time."""
-        return None if value is None else value.replace(tzinfo=UTC)
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
 METADATA = MetaData(
@@ -77,25 +80,37 @@ Index("uq_action_in_flight", ACTION.c.stack, unique=True, sqlite_where=text(_ONE
 EVENT = Table(
     "event",
     METADATA,
-    Column("seq", Integer, primary_key=True, autoincrement=True),
+    Column("seq", Integer, primary_key=True, autoincrement=False),
+    Column("stack", String(100)),
     Column("action_id", Integer, ForeignKey("action.id")),
     Column("time_s", Float, nullable=False),
     Column("at", UtcTime, nullable=False),
     Column("what", String(50), nullable=False),
     Column("numbers", JSON, nullable=False),
-    sqlite_autoincrement=True,
+    Column("action_digest", String(64)),
+    Column("previous_hash", String(64), nullable=False),
+    Column("hash", String(64), nullable=False),
 )
+Index("ix_event_what", EVENT.c.what)
 
-FREEZE = Table(
-    "freeze",
+HEAD = Table(
+    "head",
     METADATA,
-    Column("seq", Integer, primary_key=True, autoincrement=True),
-    Column("time_s", Float, nullable=False),
-    Column("at", UtcTime, nullable=False),
-    Column("frozen", Boolean, nullable=False),
-    Column("reason", Text, nullable=False),
-    Column("by", String(200), nullable=False),
-    sqlite_autoincrement=True,
+    Column("seq", Integer, primary_key=True, autoincrement=False),
+    Column("hash", String(64), nullable=False),
+)
+"""One row: number and hash of the log's last line, so that lines cut off its end show too."""
+
+LEASE = Table(
+    "lease",
+    METADATA,
+    Column("stack", String(100), primary_key=True),
+    Column("epoch", Integer, nullable=False),
+    Column("renewals", Integer, nullable=False),
+    Column("released", Boolean, nullable=False),
+    Column("machine", String(200), nullable=False),
+    Column("pid", Integer, nullable=False),
+    Column("start_ticks", BigInteger, nullable=False),
 )
 
 EPISODE = Table(

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from harness.journal.record import Record, State
-from harness.outcome import Measured, Verification
+from harness.outcome import HARD_STOP, Measured, Verification
 from harness.policy import Policy
 from harness.verification.backlog import judgeable
 from harness.verification.block import BlockLog
@@ -66,7 +66,7 @@ class Supervision:
         """
         stop = self._hard_stop(stack, snapshot)
         if stop:
-            return Decision(Fate.ROLL_BACK, stop, Verification(Measured.WORSE, stop, method="hard_stop"))
+            return Decision(Fate.ROLL_BACK, stop, Verification(Measured.WORSE, stop, method=HARD_STOP))
         plan, youngest = self.policy.verification, stack[-1]
         applied_s = _applied_s(youngest)
         if youngest.state is State.SETTLING:

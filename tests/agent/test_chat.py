@@ -78,7 +78,7 @@ def test_without_a_model_the_diagnosis_answers(question):
     events = plain(question)
     assert events[0] == Speaker("search, no LLM configured")
     text = said(events)
-    assert "TTFT 4 s of 1.09 s promised (above)" in text
+    assert "TTFT P99 4 s of 1.09 s promised (above)" in text
     assert "batching running_cap_binds on fleet" in text
 
 

@@ -33,7 +33,7 @@ def test_reads_then_proposes():
     plan, endpoint = planned(Turn(calls=(("inspect_batching", {}),)), Turn("The cap binds.", calls=(PROPOSE,)))
     assert plan.action is not None
     assert (plan.action.setting, plan.action.target, plan.action.after) == ("running_request_cap", "replica-2", 24)
-    assert plan.action.before == 16
+    assert plan.action.before == 16 and plan.action.tainted
     assert plan.action.comment == "16 of 16 slots are taken while 32 requests wait The cap binds."
     assert "KV use is only 30%" in plan.action.reason
     assert plan.usage.calls == 2 and plan.usage.tokens == 220

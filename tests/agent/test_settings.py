@@ -66,6 +66,21 @@ def test_a_secret_is_neither_shown_nor_quoted_in_an_error(monkeypatch):
     assert "sk-canary" not in str(caught.value)
 
 
+def test_the_store_is_in_one_place_and_its_password_is_quoted_nowhere(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert Settings.load().store is None
+    assert Settings.load(store_path=tmp_path / "journal.db").store == tmp_path / "journal.db"
+    url = "postgresql+psycopg://olga:canary@host/journal"
+    monkeypatch.setenv("FLASHVECTOR_STORE_URL", url)
+    settings = Settings.load()
+    assert settings.store == url and "canary" not in repr(settings)
+    with pytest.raises(InputError, match="store_path or store_url, found both") as both:
+        _ = Settings.load(store_path=tmp_path / "journal.db").store
+    with pytest.raises(InputError) as wrong:
+        Settings.load(store_url=[url])
+    assert "canary" not in str(both.value) + str(wrong.value)
+
+
 def test_the_shipped_file_of_a_local_stack_is_accepted(monkeypatch):
     monkeypatch.chdir(Path(__file__).parents[2])
     settings = Settings.load(config=Path("deploy/local-cpu.toml"))

@@ -1,16 +1,21 @@
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
+from postgres_server import new_database, postgres_server
 from scripted_stack import ManualClock, ScriptedStack, weight_action
 from watching import RATE_PER_S, SLOW, watched
 
 from harness.action import Action
+from harness.approval import Approve
 from harness.execution import Executor
 from harness.forecast.forecaster import Forecaster
 from harness.gate.check import check
 from harness.journal.journal import Journal
+from harness.journal.lease import Lease
 from harness.journal.record import Record
 from harness.journal.store import Store, open_store
 from harness.mode import Mode
@@ -32,8 +37,11 @@ class Bench:
     path: Path
 
     def __post_init__(self) -> None:
-        self.journal = Journal(self.store)
+        self.journal = self.new_journal()
         self.executor = self.new_executor()
+
+    def new_journal(self) -> Journal:
+        return Journal(self.store, lease=Lease.take(self.store, "stack", clock=ManualClock()))
 
     def new_executor(self) -> Executor:
         return Executor(self.stack, self.journal, self.policy, self.clock, self.stack, simulated=True)
@@ -41,7 +49,7 @@ class Bench:
     def restart(self) -> Executor:
         self.store.close()
         self.store = open_store(self.path)
-        self.journal = Journal(self.store)
+        self.journal = self.new_journal()
         self.executor = self.new_executor()
         return self.executor
 
@@ -66,8 +74,38 @@ class Bench:
         )
         return self.journal.propose(action, verdict, mode=mode, now_s=self.clock.now_s())
 
+    def approve(self, record: Record) -> Record:
+        return self.journal.decide(record.id, Approve("olga"), now_s=self.clock.now_s())
+
     def apply(self, action: Action | None = None) -> Record:
         return self.executor.apply(self.propose(action).id, mode=Mode.AUTO)
+
+
+@pytest.fixture(scope="session")
+def quick_folder() -> Iterator[Path]:
+    """Where journals that are killed lie: in memory where there is such a place, for a kill loses nothing written."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as name:
+        yield Path(name)
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Path]:
+    """A PostgreSQL server."""
+    with postgres_server() as folder:
+        yield folder
+
+
+@pytest.fixture
+def database(server: Path) -> str:
+    """The URL of an empty database on it."""
+    return new_database(server, f"journal_{uuid4().hex}")
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
+    """Where a store may be: what is tested with this holds on both databases."""
+    return tmp_path / "journal.db" if request.param == "sqlite" else request.getfixturevalue("database")
 
 
 @pytest.fixture

@@ -141,6 +141,16 @@ def test_an_undo_that_fails_needs_a_person_and_freezes(bench: Bench):
     assert bench.propose(weight_action(target="r1")).state is State.DENIED
 
 
+def test_an_undo_whose_write_is_lost_once_is_tried_again(bench: Bench):
+    bench.watch(900)
+    bench.apply()
+    bench.stack.on_write = failing(UnreachableError)
+    assert bench.executor.undo_open("stop") == ()
+    bench.stack.on_write = lambda setting, target, value: None
+    assert [r.state for r in bench.watch(20)] == [State.ROLLED_BACK]
+    assert bench.stack.values["routing_weight", "r0"] == 100.0
+
+
 def test_an_undo_waits_for_a_stack_that_does_not_answer_then_gives_up(bench: Bench):
     bench.watch(900)
     bench.apply()
@@ -229,7 +239,7 @@ def test_only_one_change_is_in_flight_even_past_the_gate(bench: Bench):
     third = bench.propose(weight_action(target="r3"))
     assert third.state is State.DENIED
     with pytest.raises(TransitionError, match="in flight"):
-        permit = Permit((Step("r3", 100.0, 60.0),), first.verdict)
+        permit = Permit((Step("r3", 100.0, 60.0),), first.verdict, bench.journal.state_version())
         approved = bench.journal.propose(
             weight_action(target="r3"), type(first.verdict)(first.verdict.rules), mode=Mode.AUTO, now_s=1.0
         )

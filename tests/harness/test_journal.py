@@ -11,6 +11,7 @@ from harness.action import Forecast, Predicted, Trust
 from harness.approval import Approve, Edit, Reject
 from harness.errors import TransitionError
 from harness.journal.journal import AUTO, Journal
+from harness.journal.lease import Lease
 from harness.journal.record import LEGAL, NEVER_ARMED, Permit, State, Step
 from harness.journal.store import Store, open_store
 from harness.mode import Mode
@@ -20,7 +21,7 @@ from harness.verdict import RuleResult, Ruling, Verdict
 ALLOW = Verdict((RuleResult("authority", Ruling.ALLOW, "auto"),))
 ASK = Verdict((RuleResult("authority", Ruling.ASK, "approve mode"),))
 DENY = Verdict((RuleResult("step_size", Ruling.DENY, "too long"),))
-PERMIT = Permit((Step("r0", 100.0, 60.0),), ALLOW)
+PERMIT = Permit((Step("r0", 100.0, 60.0),), ALLOW, state_version=0)
 
 
 @pytest.fixture
@@ -29,15 +30,19 @@ def wall() -> ManualClock:
 
 
 @pytest.fixture
-def store(tmp_path: Path):
-    store = open_store(tmp_path / "journal.db")
+def store(place: Path | str):
+    store = open_store(place)
     yield store
     store.close()
 
 
 @pytest.fixture
 def journal(store: Store, wall: ManualClock) -> Journal:
-    return Journal(store, wall=wall)
+    return led(store, wall=wall)
+
+
+def led(store: Store, stack: str = "stack", wall: ManualClock | None = None) -> Journal:
+    return Journal(store, stack=stack, wall=wall, lease=Lease.take(store, stack))
 
 
 def propose(journal: Journal, verdict: Verdict = ALLOW, mode: Mode = Mode.AUTO, key: str | None = None):
@@ -141,7 +146,7 @@ def test_one_change_in_flight_per_stack(journal: Journal, store: Store):
     with pytest.raises(TransitionError, match="in flight"):
         journal.arm(two.id, PERMIT, 7.0)
     assert journal.record(two.id).state is State.APPROVED
-    other = Journal(store, stack="other")
+    other = led(store, stack="other")
     other.arm(propose(other).id, PERMIT, 7.0)
     assert len(journal.open_records()) == 1
 
@@ -157,7 +162,7 @@ def test_log_permit_and_proposal_cannot_be_changed(journal: Journal, store: Stor
     ):
         with pytest.raises(IntegrityError, match=r"append-only|never changes"), store.begin() as connection:
             connection.exec_driver_sql(statement)
-    assert journal.record(record.id).permit == PERMIT
+    assert journal.record(record.id).permit == replace(PERMIT, epoch=1)
 
 
 def test_kept_needs_a_measured_improvement(journal: Journal):

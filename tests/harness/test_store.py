@@ -10,7 +10,7 @@ from sqlalchemy import insert
 from sqlalchemy.exc import StatementError
 
 from harness.errors import StoreError
-from harness.journal.schema import FREEZE, METADATA
+from harness.journal.schema import EVENT, METADATA
 from harness.journal.store import open_store
 
 
@@ -105,7 +105,7 @@ def test_folders_are_named(tmp_path: Path):
 
 def test_a_time_without_a_zone_is_refused():
     store = open_store()
-    row = {"time_s": 1.0, "frozen": True, "reason": "", "by": "", "at": datetime(2026, 1, 1)}  # noqa: DTZ001
+    row = {"seq": 1, "time_s": 1.0, "what": "", "numbers": {}, "at": datetime(2026, 1, 1)}  # noqa: DTZ001
     with pytest.raises(StatementError, match="without a zone"), store.begin() as connection:
-        connection.execute(insert(FREEZE).values(**row))
+        connection.execute(insert(EVENT).values(**row))
     store.close()

@@ -17,22 +17,21 @@ from stack.setting import Scope
 from stack.snapshot import FLEET
 
 PROJECT = Path(__file__).parents[2]
+CONTEXT_TOKENS = 4096
 PORTS = {"8111": "18111", "8112": "18112", "8200": "18200", "8404": "18404", "9390": "19390"}
 
 
-def configuration_text(run_folder: Path, *, changes: dict[str, str] | None = None) -> str:
-    """deploy/local-cpu.toml with other ports and folders, so that it can run beside an operator's own."""
+def configuration_text(run_folder: Path) -> str:
+    """deploy/local-cpu.toml with ports and folders of its own, and a context that holds what a planner is told."""
     text = (PROJECT / "deploy/local-cpu.toml").read_text(encoding="utf-8")
     for usual, own in PORTS.items():
         assert f":{usual}" in text
         text = text.replace(f":{usual}", f":{own}")
     text = text.replace(".flashvector/local-cpu/journal.db", str(run_folder / "journal.db"))
     text = text.replace('run_folder = ".flashvector/local-cpu"', f'run_folder = "{run_folder}"')
+    text = text.replace('"--max-model-len", "2048"', f'"--max-model-len", "{CONTEXT_TOKENS}"')
     for place in (".venv-vllm", ".flashvector/models", "deploy/local-cpu-policy.toml"):
         text = text.replace(f'"{place}', f'"{PROJECT / place}')
-    for old, new in (changes or {}).items():
-        assert old in text, old
-        text = text.replace(old, new)
     return text
 
 

@@ -9,6 +9,8 @@ from traffic import users
 
 pytestmark = pytest.mark.real_stack
 
+SMALL_RATIO = 0.13
+"""Share of the KV blocks that just holds one request of the longest context."""
 USERS = 24
 CAP, LOW = 16, 4
 
@@ -77,14 +79,14 @@ def test_no_step_computes_more_tokens_than_allowed(live: Live, tokens: int):
 
 
 def test_held_kv_blocks_bound_what_runs_and_come_back(live: Live, say: Say):
-    with users(live.url_of("r1"), 16, prompt=(150, 200), output=(100, 150)) as traffic:
-        time.sleep(4.0)
+    with users(live.url_of("r1"), 16, prompt=(300, 380), output=(100, 150)) as traffic:
+        time.sleep(6.0)
         before = live.engine("r1").limits()
-        live.control.write("usable_kv_blocks_ratio", "r1", 0.08)
+        live.control.write("usable_kv_blocks_ratio", "r1", SMALL_RATIO)
         time.sleep(8.0)
         held = live.engine("r1").limits()
         live.control.write("usable_kv_blocks_ratio", "r1", 1.0)
-        time.sleep(4.0)
+        time.sleep(8.0)
         after = live.engine("r1").limits()
         steps = steps_after(live.engine("r1"), before["step"])
     assert held["held_blocks"] == held["held_blocks_wanted"] > 0

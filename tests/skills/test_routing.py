@@ -94,6 +94,23 @@ def test_ordinary_differences_are_silent(times, runs):
     assert "slow_replica" not in causes
 
 
+def test_a_hot_replica_is_never_given_more_even_where_its_peers_have_a_higher_weight():
+    seen = weighted(pool({**running(18, 1), **queue(0)}, {}), r0=30.0)
+    hot = Finding(
+        layer=Layer.ROUTING,
+        cause="hot_replica",
+        claim="r0 is hot",
+        severity=0.8,
+        confidence=0.8,
+        tunable=True,
+        target="r0",
+        evidence={"fair_share_requests": 4.0},
+    )
+    weights = [a.after for a in candidates(hot, context(seen)) if a.setting == "routing_weight"]
+    assert weights
+    assert max(weights) < 30.0
+
+
 def test_a_hot_replica_without_any_queue():
     seen = replace(pool(running(27, 8), running(5, 8), running(0, 8), running(0, 8)), scrapes=2)
     problem = found_in(seen)[0]

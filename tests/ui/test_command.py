@@ -30,7 +30,10 @@ def flashvector(*arguments: str, cwd: Path | None = None) -> subprocess.Complete
     )
 
 
-@pytest.mark.parametrize("command", [[], ["demo"], ["diagnose"], ["run"], ["chat"], ["doctor"], ["simulate", "serve"]])
+@pytest.mark.parametrize(
+    "command",
+    [[], ["demo"], ["stop"], ["journal", "export"], ["diagnose"], ["run"], ["chat"], ["doctor"], ["simulate", "serve"]],
+)
 def test_help_names_what_a_command_does(command):
     result = flashvector(*command, "--help")
     assert result.returncode == 0

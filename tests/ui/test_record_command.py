@@ -58,7 +58,7 @@ def test_ctrl_c_ends_a_recording_and_keeps_it(pages, tmp_path):
     said = process.communicate(timeout=120)[1]
     assert process.returncode == 0, said
     assert "out:" in said
-    assert 'title" = "KV full"' in (tmp_path / "out" / "incident.toml").read_text()
+    assert 'title = "KV full"' in (tmp_path / "out" / "incident.toml").read_text()
     diagnosed = flashvector(tmp_path, "diagnose", "out")
     assert diagnosed.returncode == 0, diagnosed.stderr
     assert "kv_pressure on r1" in diagnosed.stdout

@@ -1,9 +1,11 @@
 """`flashvector stack` as a person and as a program see it, on small engines."""
 
 import json
+import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -85,3 +87,33 @@ def test_a_watcher_in_the_foreground_is_known_and_ended_by_down(config):
         watcher.wait()
         watcher.stdout.close()
     assert services(said("status", config, "--json"))["r1"]["pid"] is None
+
+
+def test_ctrl_c_ends_the_waiting_and_says_what_runs_on(config):
+    text = config.read_text().replace(f'"{ENGINE}"', '"-c", "import time; time.sleep(600)"')
+    config.write_text(text)
+    command = (sys.executable, "-c", FLASHVECTOR, "stack", "up", "-c", str(config))
+    starting = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    log = config.parent / "run" / "r1.log"
+    deadline_s = time.monotonic() + 60
+    while not log.exists():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.1)
+    time.sleep(1.0)
+    starting.send_signal(signal.SIGINT)
+    told = starting.communicate(timeout=30)[1]
+    assert starting.returncode == 1
+    assert "what was started runs on" in told and "Traceback" not in told
+    assert services(said("status", config, "--json"))["r1"]["pid"] > 0
+
+
+@pytest.mark.parametrize(
+    "command", [("chat", "-c", "FILE", "--ask", "why is P99 high?"), ("run", "--stack", "FILE", "--minutes", "1")]
+)
+def test_a_stack_that_is_down_is_no_healthy_one(config, command):
+    given = [str(config) if part == "FILE" else part for part in command]
+    process = subprocess.run((sys.executable, "-c", FLASHVECTOR, *given), capture_output=True, text=True, check=False)
+    assert process.returncode == 1, process.stdout
+    assert "Traceback" not in process.stderr
+    assert "nothing" in process.stderr.lower(), process.stderr
+    assert "Nothing needs attention" not in process.stdout

@@ -130,7 +130,10 @@ class ManagedProcess:
     def ending(self) -> str:
         """How it ended, as far as is known: only its parent is told."""
         record = self.record()
-        status = self._exits.get(record.identity.pid) if record else None
+        if record is None:
+            return "ended"
+        self._collect(record.identity.pid)
+        status = self._exits.get(record.identity.pid)
         if status is None:
             return "ended"
         return f"ended with code {status}" if status >= 0 else f"was ended by {signal.Signals(-status).name}"

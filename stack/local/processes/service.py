@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from threading import Event
 from urllib.parse import urlsplit
 
 from stack.errors import InputError, StackError
@@ -14,6 +15,7 @@ from stack.local.processes.kernel_process import listener_on
 from stack.local.processes.process import ManagedProcess, Running
 
 POLL_S = 0.3
+NEVER = Event()
 LOCK_WAIT_S = 60.0
 
 
@@ -94,11 +96,14 @@ class Service:
         launch = self.launch()
         return self.process.start(launch.command, launch.variables())
 
-    def wait_ready(self) -> float:
+    def wait_ready(self, given_up: Event = NEVER) -> float:
         """Wait until it serves; seconds since its start.
 
+        Args:
+            given_up: set when nobody waits any more.
+
         Raises:
-            StackError: it ended, or does not serve in time; the text ends with its last log lines.
+            StackError: it ended, or does not serve in time, or was given up; the text ends with its last log lines.
         """
         while True:
             running = self.process.running()
@@ -111,7 +116,8 @@ class Service:
                 raise StackError(
                     f"{self.name} did not serve within {self.ready_s:g} s: {trouble}{self.process.last_lines()}"
                 )
-            time.sleep(POLL_S)
+            if given_up.wait(POLL_S):
+                raise StackError(f"{self.name} was not waited for any longer")
 
     def stop(self) -> bool:
         """End it; whether it went by itself. The caller holds the process."""

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from threading import Event
 
 from stack.errors import FlashVectorError, InputError, StackError
 from stack.local.configuration import LocalStack
@@ -45,9 +46,14 @@ class Supervisor:
     Args:
         stack: the configuration.
         watch_command: what runs the watcher for it.
+
+    Raises:
+        InputError: the run folder is a file.
     """
 
     def __init__(self, stack: LocalStack, watch_command: Sequence[str]) -> None:
+        if stack.run_folder.exists() and not stack.run_folder.is_dir():
+            raise InputError(f"run_folder: expected a folder at {stack.run_folder}, found a file")
         self.stack = stack
         self.events = EventLog(stack.run_folder)
         self._services = services(stack)
@@ -60,19 +66,20 @@ class Supervisor:
             say: hears one line for each service.
 
         Raises:
-            InputError: a program is missing or a port is taken; nothing was started.
-            StackError: something does not serve; the others run.
+            InputError: a program is missing, a port is taken, or the run folder cannot be made; nothing was started.
+            StackError: something does not serve, or the waiting was interrupted; what was started runs on.
         """
+        self._make_folder()
         wanted = [service for service in self._services if self._can_start(service, say)]
         for service in wanted:
             with service.process.held(LOCK_WAIT_S):
                 if service.process.running() is None:
                     service.process.end_leftovers()
                     service.check_ports()
-        with ThreadPoolExecutor(max_workers=len(wanted) + 1) as threads:
-            troubles = [trouble for trouble in threads.map(lambda one: self._up(one, say), wanted) if trouble]
+                    service.launch()
+        troubles = self._all_up(wanted, say)
         if troubles:
-            raise StackError("\n".join(troubles) + "\nthe others run; flashvector stack down ends them")
+            raise StackError("\n".join(troubles) + "\nwhat was started runs on; flashvector stack down ends it")
         self._started(self._watch)
 
     def down(self, say: Callable[[str], None]) -> None:
@@ -81,6 +88,8 @@ class Supervisor:
         Args:
             say: hears one line for each service.
         """
+        if not self.stack.run_folder.exists():
+            return
         self._down(self._watch, say)
         for kinds in ({Kind.GATEWAY}, {Kind.REPLICA, Kind.HISTORY}):
             chosen = [service for service in self._services if service.kind in kinds]
@@ -112,6 +121,26 @@ class Supervisor:
         rolling = RollingRestart(replicas, gate, limits, self.stack.engine.drain_s, tell)
         return rolling.restart(names or list(replicas), profile)
 
+    def _make_folder(self) -> None:
+        folder = self.stack.run_folder
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise InputError(f"run_folder: {folder} cannot be made: {error.strerror}") from error
+
+    def _all_up(self, wanted: Sequence[Service], say: Callable[[str], None]) -> list[str]:
+        """What is wrong with those that do not serve. Ctrl-C ends the waiting, not what was started."""
+        given_up = Event()
+        with ThreadPoolExecutor(max_workers=len(wanted) + 1) as threads:
+            try:
+                found = threads.map(lambda one: self._up(one, say, given_up), wanted)
+                return [trouble for trouble in found if trouble]
+            except KeyboardInterrupt:
+                given_up.set()
+                raise StackError(
+                    "interrupted: what was started runs on, unwatched; flashvector stack up goes on, stack down ends it"
+                ) from None
+
     def _can_start(self, service: Service, say: Callable[[str], None]) -> bool:
         """History may be missing; every other program may not."""
         if service.kind is not Kind.HISTORY or self.stack.history is None:
@@ -123,14 +152,15 @@ class Supervisor:
             return False
         return True
 
-    def _up(self, service: Service, say: Callable[[str], None]) -> str | None:
+    def _up(self, service: Service, say: Callable[[str], None], given_up: Event) -> str | None:
         """What is wrong with it, if it does not serve."""
         try:
             there = service.process.running() is not None
             self._started(service)
-            ready_s = service.wait_ready()
+            ready_s = service.wait_ready(given_up)
         except FlashVectorError as error:
-            return str(error)
+            text = str(error)
+            return text if text.startswith(service.name) else f"{service.name}: {text}"
         say(f"{service.name}: {service.urls[0]}, " + ("ran already" if there else f"ready after {ready_s:.1f} s"))
         return None
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -159,10 +160,19 @@ def test_who_listens_on_a_port_is_named():
     assert listener_on(port) is None
 
 
+def files_of(pid):
+    """What a process holds open; it may open and close others while it is looked at."""
+    found = set()
+    for handle in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):
+            found.add(str(handle.readlink()))
+    return found
+
+
 def test_it_does_not_keep_a_lock_that_we_were_started_under(started, tmp_path):
     with (tmp_path / "lock").open("w") as file:
         os.set_inheritable(file.fileno(), True)
         _, running = started(PARENT)
-        open_files = {str(handle.readlink()) for handle in Path(f"/proc/{running.identity.pid}/fd").iterdir()}
+        open_files = files_of(running.identity.pid)
     assert str(tmp_path / "one.log") in open_files
     assert str(tmp_path / "lock") not in open_files

@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from pathlib import Path
 
 import httpx
 import pytest
@@ -80,8 +81,26 @@ def test_one_that_dies_at_its_start_is_told_with_its_log(supervisor):
     with pytest.raises(StackError, match=r"r2 ended with code 3 before it served; .*r2\.log ends with:") as error:
         supervisor.up(lambda line: None)
     assert "ValueError: no such attention backend" in str(error.value)
-    assert "the others run" in str(error.value)
+    assert "what was started runs on" in str(error.value)
     assert pids(supervisor)["r1"] is not None
+
+
+def test_a_missing_program_is_told_before_anything_starts(tmp_path):
+    one = Supervisor(small_stack(tmp_path, command=("no-such-vllm",)), WATCH)
+    with pytest.raises(InputError, match="no program no-such-vllm"):
+        one.up(lambda line: None)
+    assert set(pids(one).values()) == {None}
+
+
+def test_a_run_folder_that_is_a_file_is_refused(supervisor, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match=r"expected a folder at .*file, found a file"):
+        Supervisor(replace_folder(supervisor.stack, tmp_path / "file"), WATCH)
+
+
+def test_a_run_folder_that_cannot_be_made_is_told(supervisor):
+    with pytest.raises(InputError, match="/proc/nowhere cannot be made"):
+        Supervisor(replace_folder(supervisor.stack, Path("/proc/nowhere")), WATCH).up(lambda line: None)
 
 
 def test_one_that_does_not_answer_in_time_is_told(tmp_path):

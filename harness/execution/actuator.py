@@ -1,0 +1,88 @@
+"""The actuator: the one hand that writes to a stack, and only what a committed permit says."""
+
+import logging
+
+from harness.errors import LeaseLostError, StoreError
+from harness.execution.held import Held, same, steps_of
+from harness.journal.journal import Journal
+from harness.journal.record import Record
+from stack.control import StackControl
+from stack.errors import StackError, UnreachableError
+from stack.setting import Value
+
+LOG = logging.getLogger(__name__)
+
+
+class Actuator:
+    """Sends an action's writes and its undo, each only while the lease is ours.
+
+    What remains is a process that is paused within the call to the stack itself, for no stack that is known checks an
+    epoch.
+    """
+
+    def __init__(self, control: StackControl, journal: Journal) -> None:
+        self._control, self._journal = control, journal
+
+    def read(self, setting: str, target: str) -> Value:
+        """The value in force; see stack.control.StackControl.read."""
+        return self._control.read(setting, target)
+
+    def held(self, record: Record) -> Held | None:
+        """What the stack holds on each target of an action; None when it does not answer."""
+        try:
+            return {step.target: self._control.read(record.action.setting, step.target) for step in steps_of(record)}
+        except UnreachableError as error:
+            LOG.warning("action %s: cannot read back: %s", record.id, error)
+            return None
+        except StackError as error:
+            LOG.warning("action %s: cannot read back: %s", record.id, error)
+            return {step.target: "unreadable" for step in steps_of(record)}
+
+    def write(self, record: Record) -> str | None:
+        """Send the writes of an armed action until one fails or changes are frozen; what failed, in words.
+
+        Whatever comes back, only reading back decides what happened.
+
+        Raises:
+            LeaseLostError: somebody else may write by now.
+            StoreError: whether that is so cannot be known.
+        """
+        for step in steps_of(record):
+            frozen = self._journal.frozen()
+            if frozen is not None:
+                return f"not written to {step.target}: changes are frozen: {frozen}"
+            self._journal.hold()
+            try:
+                self._send(record, step.target, step.wanted)
+            except StackError as error:
+                return f"write to {step.target} failed: {error}"
+        return None
+
+    def undo(self, record: Record, held: Held) -> Held | None:
+        """Write the stored values to whatever target does not hold them, last one first, and read back.
+
+        Raises:
+            LeaseLostError: somebody else may write by now. While it is surely ours, a broken store does not matter.
+        """
+        for step in reversed(steps_of(record)):
+            if same(held[step.target], step.pre):
+                continue
+            self._hold_if_possible()
+            try:
+                self._send(record, step.target, step.pre)
+            except StackError as error:
+                LOG.warning("action %s: undo on %s failed: %s", record.id, step.target, error)
+        return self.held(record)
+
+    def _send(self, record: Record, target: str, value: Value) -> None:
+        if not self._journal.surely_held:
+            raise LeaseLostError(
+                f"action {record.id}: paused for too long before writing to {target}, so nothing was sent"
+            )
+        self._control.write(record.action.setting, target, value)
+
+    def _hold_if_possible(self) -> None:
+        try:
+            self._journal.hold()
+        except StoreError as error:
+            LOG.warning("the store fails, so the lease is judged by our clock: %s", error)

@@ -1,0 +1,64 @@
+"""Permitting: the last look before a permit is committed, with values and facts read just now."""
+
+from harness.execution.actuator import Actuator
+from harness.execution.held import same
+from harness.gate.case import targets_of
+from harness.gate.check import check
+from harness.journal.journal import AUTO, Journal
+from harness.journal.record import Permit, Record, Step
+from harness.mode import Mode
+from harness.policy import Policy
+from harness.verdict import Ruling, Verdict
+from harness.verification.block import BlockLog
+from stack.catalogue import in_words
+from stack.clock import Clock
+from stack.snapshot import Snapshot
+
+
+class Refusal(Exception):  # noqa: N818 - a reason to do nothing, not an error
+    """The action must not be done; the text says why."""
+
+
+class Permitting:
+    """Makes the permit of an approved action."""
+
+    def __init__(
+        self, actuator: Actuator, journal: Journal, policy: Policy, clock: Clock, blocks: BlockLog, *, simulated: bool
+    ) -> None:
+        self._actuator, self._journal, self._policy = actuator, journal, policy
+        self._clock, self._blocks, self._simulated = clock, blocks, simulated
+
+    def permit(self, record: Record, mode: Mode, snapshot: Snapshot) -> Permit:
+        """Values read back just now, the writes, and the second verdict.
+
+        The state version is noted first: whatever changes while the rest is read makes the permit void.
+
+        Raises:
+            Refusal, StackError: the action must not be done.
+        """
+        version = self._journal.state_version()
+        action, by_person = record.action, record.decided_by != AUTO
+        if mode is Mode.SHADOW:
+            raise Refusal("shadow mode never acts")
+        if by_person and self._journal.wall_now() > record.expires_at:
+            raise Refusal("the approval has expired")
+        verdict = self._verdict(record, mode, snapshot)
+        _require(verdict, asked=by_person)
+        self._blocks.close(snapshot)
+        targets = targets_of(action, snapshot)
+        steps = tuple(Step(target, self._actuator.read(action.setting, target), action.after) for target in targets)
+        moved = [step for step in steps if not same(step.pre, action.before)]
+        if moved:
+            expected = f"expected {action.setting} on {moved[0].target} to be {in_words(action.before)}"
+            raise Refusal(f"{expected}, read back {in_words(moved[0].pre)}")
+        return Permit(steps, verdict, version)
+
+    def _verdict(self, record: Record, mode: Mode, snapshot: Snapshot) -> Verdict:
+        now_s = self._clock.now_s()
+        history = self._journal.history(now_s, watched_s=self._blocks.watched_s(now_s))
+        return check(record.action, snapshot, history, self._policy, mode=mode, now_s=now_s, simulated=self._simulated)
+
+
+def _require(verdict: Verdict, *, asked: bool) -> None:
+    if verdict.ruling is Ruling.DENY or (verdict.ruling is Ruling.ASK and not asked):
+        raise Refusal("; ".join(f"{hit.rule}: {hit.detail}" for hit in verdict.hits))

@@ -1,0 +1,147 @@
+"""Reading the journal: actions, the log, the freeze switch, and the past as the gate sees it."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Select, func, or_, select
+
+from harness.action import AGENT
+from harness.errors import TransitionError
+from harness.gate.history import DAY_S, HOUR_S, History
+from harness.journal.record import ENDED, OPEN, Record, State
+from harness.journal.row import record_from
+from harness.journal.schema import ACTION, EVENT
+from harness.journal.store import Store
+
+REFUSALS_S = 3 * HOUR_S
+"""How far back the gate looks for refusals; for changes it is a day."""
+FREEZE, UNFREEZE, HALTED = "freeze", "unfreeze", "halted"
+_UNDOING = (State.ROLLING_BACK, State.ROLLED_BACK, State.NEEDS_PERSON)
+STATE_CHANGES = (State.APPLIED.value, *(state.value for state in _UNDOING), FREEZE, UNFREEZE)
+"""Lines after which the stack may hold other values than before, or changes may be halted where they were not."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """One line of the log, see harness.journal.chain for its hashes."""
+
+    seq: int
+    stack: str | None
+    action_id: int | None
+    time_s: float
+    at: datetime
+    what: str
+    numbers: Mapping[str, Any]
+    action_digest: str | None
+    previous_hash: str
+    hash: str
+
+
+class JournalReader:
+    """One stack's actions and their log in a store.
+
+    Args:
+        stack: whose; None for all that share the store.
+    """
+
+    def __init__(self, store: Store, *, stack: str | None = None) -> None:
+        self._store = store
+        self._stack = stack
+
+    def record(self, action_id: int) -> Record:
+        """The present row of an action.
+
+        Raises:
+            TransitionError: there is none.
+        """
+        with self._store.begin() as connection:
+            row = connection.execute(select(ACTION).where(ACTION.c.id == action_id)).mappings().first()
+        if row is None:
+            raise TransitionError(f"action {action_id}: there is no such action")
+        return record_from(row)
+
+    def records(self, states: Collection[State] | None = None) -> tuple[Record, ...]:
+        """Actions in any of `states` (all states if None), oldest first."""
+        query = select(ACTION).order_by(ACTION.c.id)
+        if self._stack is not None:
+            query = query.where(ACTION.c.stack == self._stack)
+        if states is not None:
+            query = query.where(ACTION.c.state.in_([state.value for state in states]))
+        with self._store.begin() as connection:
+            return tuple(record_from(row) for row in connection.execute(query).mappings())
+
+    def open_records(self) -> tuple[Record, ...]:
+        """Actions between permit and ending, oldest write first."""
+        return tuple(sorted(self.records(OPEN), key=lambda r: (r.armed_s or 0.0, r.id)))
+
+    def ended(self) -> tuple[Record, ...]:
+        """Actions that came to one of the four endings, oldest first."""
+        return self.records(ENDED)
+
+    def events(self, action_id: int | None = None) -> tuple[Event, ...]:
+        """The log, oldest first; of one action if named."""
+        query = select(EVENT).where(self._about()).order_by(EVENT.c.seq)
+        if action_id is not None:
+            query = query.where(EVENT.c.action_id == action_id)
+        return self._events(query)
+
+    def stacks(self) -> tuple[str, ...]:
+        """Every stack that the log tells of."""
+        with self._store.begin() as connection:
+            named = select(EVENT.c.stack).where(EVENT.c.stack.is_not(None)).distinct().order_by(EVENT.c.stack)
+            return tuple(connection.execute(named).scalars())
+
+    def frozen(self) -> str | None:
+        """Why changes are halted; None when they are not."""
+        switches = select(EVENT).where(self._about(), EVENT.c.what.in_((FREEZE, UNFREEZE)))
+        last = self._events(switches.order_by(EVENT.c.seq.desc()).limit(1))
+        return str(last[0].numbers["reason"]) if last and last[0].what == FREEZE else None
+
+    def halt_asked(self) -> Event | None:
+        """The freeze with which another process asked to undo what is in flight, while nobody has answered it."""
+        switches = select(EVENT).where(self._about(), EVENT.c.what.in_((FREEZE, UNFREEZE, HALTED)))
+        for event in reversed(self._events(switches.order_by(EVENT.c.seq))):
+            if event.what != FREEZE:
+                return None
+            if event.numbers.get("halt"):
+                return event
+        return None
+
+    def state_version(self) -> int:
+        """Number of the last line that changed the state of the stack; grows with every such change."""
+        with self._store.begin() as connection:
+            return self._state_version(connection)
+
+    def history(self, now_s: float, *, watched_s: float = 0.0) -> History:
+        """What the gate needs to know of the past: recent and open actions that wrote, refusals, and the freeze."""
+        written = [r for r in self.records(OPEN | ENDED) if r.applied_s is not None or r.is_open]
+        recent = [r for r in written if r.is_open or (r.touched_s or 0.0) >= now_s - DAY_S]
+        past = sorted((r.past for r in recent), key=lambda p: p.written_s)
+        return History(tuple(past), self.frozen(), watched_s, self._refused_s(now_s - REFUSALS_S))
+
+    def _refused_s(self, since_s: float) -> tuple[float, ...]:
+        """When the planner made the proposals that were denied or rejected."""
+        refused = select(ACTION.c.proposed_s, ACTION.c.proposal).where(
+            ACTION.c.stack == self._stack,
+            ACTION.c.state.in_([State.DENIED.value, State.REJECTED.value]),
+            ACTION.c.proposed_s >= since_s,
+        )
+        with self._store.begin() as connection:
+            rows = connection.execute(refused).all()
+        return tuple(proposed_s for proposed_s, proposal in rows if proposal["requested_by"] == AGENT)
+
+    def _state_version(self, connection: Connection) -> int:
+        changes = select(func.max(EVENT.c.seq)).where(self._about(), EVENT.c.what.in_(STATE_CHANGES))
+        return connection.execute(changes).scalar() or 0
+
+    def _about(self) -> ColumnElement[bool]:
+        """Lines about this stack; those of older releases that name none are about every stack."""
+        if self._stack is None:
+            return EVENT.c.seq > 0
+        return or_(EVENT.c.stack == self._stack, EVENT.c.stack.is_(None))
+
+    def _events(self, query: Select[Any]) -> tuple[Event, ...]:
+        with self._store.begin() as connection:
+            return tuple(Event(**row) for row in connection.execute(query).mappings())
