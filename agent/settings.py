@@ -15,6 +15,7 @@ from harness.policy import Policy
 from stack.catalogue import setting_named
 from stack.errors import InputError, UnknownSettingError
 from stack.local.configuration import LocalStack
+from stack.redaction import SECRET_NAME, keep_secret, keep_url_secret
 
 DEFAULT_FILE = Path("flashvector.toml")
 
@@ -78,6 +79,13 @@ class Settings(BaseSettings):
             except UnknownSettingError as error:
                 raise ValueError(str(error)) from error
         return names
+
+    @model_validator(mode="after")
+    def _kept_secret(self) -> "Settings":
+        keep_secret(self.llm_api_key.get_secret_value())
+        for url in (*self.metrics_urls, *([self.llm_base_url] if self.llm_base_url else ())):
+            keep_url_secret(url)
+        return self
 
     @classmethod
     def settings_customise_sources(
@@ -150,8 +158,7 @@ def _one_line(error: ValidationError, path: Path | None) -> str:
     sources = f"{path}, FLASHVECTOR_ variables or arguments" if path else "FLASHVECTOR_ variables or arguments"
     problem = error.errors(include_url=False, include_context=False)[0]
     name = ".".join(str(part) for part in problem["loc"])
-    hidden = name.endswith(("api_key", "token", "store_url")) or isinstance(
-        problem["input"], dict
-    )  # a table may hold a token
+    # A table may hold a token, an address a password.
+    hidden = SECRET_NAME.search(name) or name.endswith("store_url") or isinstance(problem["input"], dict)
     found = "" if hidden else f", found {problem['input']!r}"
     return f"{sources}: {name}: {problem['msg']}{found}".replace("\n", " ")

@@ -37,6 +37,7 @@ from stack.local.admission import Promise
 from stack.local.live import LiveStack
 from stack.reader import StackReader
 from stack.recorded import replay_of
+from stack.redaction import redact_logs
 from stack.simulator.fleet import FleetSpec
 from stack.simulator.hardware.step_times import usual_precision
 
@@ -160,6 +161,7 @@ def _desk(
     simulated: bool = False,
     counts_for: str | None = None,
 ) -> Desk:
+    redact_logs()
     store = open_store(settings.store)
     # What a shadow session cannot take it cannot use: without a lease no permit is ever committed.
     lease = None if settings.mode is Mode.SHADOW else Lease.take(store, name)

@@ -16,6 +16,7 @@ from stack.document import INCIDENT_FILE, document, first_problem
 from stack.errors import InputError, UnknownSettingError
 from stack.exposition import render
 from stack.metric_line import MetricLine, lines_in
+from stack.outside_text import name_of
 from stack.reading import Reading
 from stack.samples import readings_of
 from stack.setting import Value
@@ -165,7 +166,7 @@ def _read_settings(path: Path) -> Settings:
     for name, values in settings.items():
         for target, value in values.items():
             _check_setting(path, name, target, value)
-    return settings
+    return {name: {name_of(target): value for target, value in values.items()} for name, values in settings.items()}
 
 
 def _check_setting(path: Path, name: str, target: str, value: Value) -> None:

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from stack.errors import FlashVectorError, InputError
+from stack.redaction import redact_logs
 from ui.interruption import INTERRUPTED
 
 FAILED = 1
@@ -37,6 +38,7 @@ def application(arguments: Sequence[str]) -> typer.Typer:
 
     A diagnosis need not wait for the loop's libraries to load.
     """
+    redact_logs()
     app = typer.Typer(name="flashvector", add_completion=False, pretty_exceptions_enable=False)
     app.callback(no_args_is_help=True)(flashvector)
     for name in arguments[:1] if arguments and arguments[0] in COMMANDS else COMMANDS:

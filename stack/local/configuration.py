@@ -1,7 +1,8 @@
 """What a local stack consists of: replicas, gateway, history. Read from the `[stack]` table of a configuration file."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -11,6 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, Va
 from stack.catalogue import PROFILES
 from stack.document import first_problem
 from stack.errors import InputError
+from stack.redaction import SECRET_NAME, keep_secret, keep_url_secret
 
 DEFAULT_PROFILE = "default"
 SOCKET_PATH_MAX = 100
@@ -160,6 +162,19 @@ class LocalStack(_Part):
             raise ValueError(f"run_folder: {self.run_folder.absolute()} is too long a path for a socket in it")
         return self
 
+    @model_validator(mode="after")
+    def _kept_secret(self) -> "LocalStack":
+        keep_secret(self.engine_token.get_secret_value())
+        parts: tuple[Engine | Replica, ...] = (self.engine, *self.replicas)
+        for part in parts:
+            _keep_secrets(part.environment, part.arguments)
+        for profile in self.engine.profiles.values():
+            _keep_secrets({}, profile)
+        urls = [replica.url for replica in self.replicas] + [self.gateway.url, self.gateway.metrics_url]
+        for url in urls + ([self.history.url] if self.history else []):
+            keep_url_secret(url)
+        return self
+
     @property
     def names(self) -> tuple[str, ...]:
         """The replicas' names, in the order of the file."""
@@ -175,6 +190,14 @@ class LocalStack(_Part):
             if replica.name == name:
                 return replica
         raise InputError(f"no replica {name!r}; there are {', '.join(self.names)}")
+
+
+def _keep_secrets(environment: Mapping[str, str], arguments: Sequence[str]) -> None:
+    """Values of variables and arguments whose name says that they are secret: `HF_TOKEN`, `--api-key VALUE`."""
+    told = [*environment.items(), *pairwise(arguments), *(one.split("=", 1) for one in arguments if "=" in one)]
+    for name, value in told:
+        if SECRET_NAME.search(name):
+            keep_secret(value)
 
 
 def read_stack(path: Path) -> LocalStack:

@@ -7,6 +7,7 @@ import httpx
 
 from stack.errors import StackError, UnknownSettingError, UnreachableError
 from stack.local.configuration import LocalStack, Replica
+from stack.redaction import keep_secret
 
 TIMEOUT = httpx.Timeout(35.0, connect=2.0)
 """The plugin itself waits up to 30 s for the engine to come to the end of a step."""
@@ -29,6 +30,7 @@ class EngineClient:
 
     def __init__(self, replica: Replica, token: str = "", *, writes: bool = False) -> None:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
+        keep_secret(token)
         self.replica, self._writes = replica, writes
         self._http = httpx.Client(base_url=replica.url, timeout=TIMEOUT, headers=headers, trust_env=False)
 

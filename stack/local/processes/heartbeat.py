@@ -1,13 +1,13 @@
 """Whether an engine gets on with its work. A wedged one keeps its port open and its `/health` at 200."""
 
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 import httpx
 
 from stack.clock import WallClock
 from stack.errors import InputError, UnreachableError
 from stack.reading import Counter, Distribution, Gauge
+from stack.redaction import place_of
 from stack.scrape import scraped
 
 TIMEOUT = httpx.Timeout(3.0, connect=1.0)
@@ -84,7 +84,7 @@ class Heartbeat:
     """
 
     def __init__(self, url: str, stuck_s: float) -> None:
-        self._name, self._stuck_s = urlsplit(url).netloc, stuck_s
+        self._name, self._stuck_s = place_of(url), stuck_s
         self._moved_s: float | None = None
         self._mark: tuple[float, ...] | None = None
 
