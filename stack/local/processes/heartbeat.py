@@ -54,7 +54,7 @@ def death(url: str) -> str | None:
     A vLLM API server that lost its engine answers `/health` with 503, or has closed its port and waits for its last
     connections to end.
     """
-    name = urlsplit(url).netloc
+    name = place_of(url)
     try:
         status = httpx.get(f"{url}/health", timeout=TIMEOUT, trust_env=False).status_code
     except httpx.ConnectError:
