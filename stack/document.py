@@ -9,11 +9,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from stack.errors import InputError
+from stack.redaction import SECRET_NAME, redacted
 
 INCIDENT_FILE = "incident.toml"
 FOUND_MAX = 60
-SECRET = re.compile("token|key|password|secret|environment")
-"""Fields whose values are not told."""
 BARE = re.compile(r"[A-Za-z0-9_-]+")
 """Keys that TOML takes without quotes."""
 
@@ -36,14 +35,14 @@ def first_problem(error: ValidationError) -> str:
     """The first of the problems pydantic found, on one line, with its field and the plain value that was found."""
     problem = error.errors()[0]
     field = ".".join(str(part) for part in problem["loc"])
-    found = _found(problem["input"]) if "found" not in problem["msg"] and not SECRET.search(field) else ""
+    found = _found(problem["input"]) if "found" not in problem["msg"] and not SECRET_NAME.search(field) else ""
     return f"{field}: {problem['msg']}{found}" if field else str(problem["msg"])
 
 
 def _found(value: object) -> str:
     if not isinstance(value, (str, int, float)):
         return ""
-    text = repr(value)
+    text = redacted(repr(value))
     return f", found {text if len(text) <= FOUND_MAX else text[: FOUND_MAX - 3] + '...'}"
 
 
