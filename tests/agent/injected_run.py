@@ -137,6 +137,7 @@ def played(case: Case, model: Model, mode: Mode, endpoint: Endpoint, url: str, f
     _live(case, session, ran, endpoint, cycles=7 if case.sequence == "two_steps" else 3)
     if store is not None:
         session.leave("the day is over")
+        session._desk.journal.release()
         session, second = session_of(replace(case, channel="none"), mode, url, folder, store)
         second.held, second.writes = stack.held, stack.writes
         second.sleep(3600.0 + stack.now_s() - second.now_s())
