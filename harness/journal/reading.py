@@ -116,8 +116,9 @@ class JournalReader:
 
     def history(self, now_s: float, *, watched_s: float = 0.0) -> History:
         """What the gate needs to know of the past: recent and open actions that wrote, refusals, and the freeze."""
-        written = [r for r in self.records(OPEN | ENDED) if r.applied_s is not None or r.is_open]
-        recent = [r for r in written if r.is_open or (r.touched_s or 0.0) >= now_s - DAY_S]
+        # What was written in part and taken back at once was never applied as a whole, but it was written.
+        written = [r for r in self.records(OPEN | ENDED - {State.NOTHING_DONE}) if r.armed_s is not None]
+        recent = [r for r in written if r.is_open or (r.touched_s or r.armed_s or 0.0) >= now_s - DAY_S]
         past = sorted((r.past for r in recent), key=lambda p: p.written_s)
         return History(tuple(past), self.frozen(), watched_s, self._refused_s(now_s - REFUSALS_S))
 
