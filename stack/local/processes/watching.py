@@ -44,8 +44,8 @@ def teller(stack: LocalStack, say: Callable[[str], None]) -> Tell:
 
 
 def _engine_beat(stack: LocalStack, url: str) -> Beat:
-    heartbeat, token = Heartbeat(url, stack.engine.stuck_s), stack.engine_token.get_secret_value()
-    return lambda: heartbeat.trouble(progress(url, token), monotonic())
+    heartbeat, access = Heartbeat(url, stack.engine.stuck_s), stack.engine_access(writes=False)
+    return lambda: heartbeat.trouble(progress(url, access), monotonic())
 
 
 def _lost_with(service: Service) -> Lost:
