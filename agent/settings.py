@@ -115,7 +115,12 @@ class Settings(BaseSettings):
             loaded: Settings = here(**{name: value for name, value in arguments.items() if value is not None})
         except ValidationError as error:
             raise InputError(_one_line(error, source)) from error
-        return loaded
+        return loaded.looking() if loaded.mode is Mode.SHADOW else loaded
+
+    def looking(self) -> "Settings":
+        """The same in shadow mode, without the token that opens all of an engine, where there is one for reading."""
+        stack = None if self.stack is None else self.stack.for_reading()
+        return self.model_copy(update={"mode": Mode.SHADOW, "stack": stack})
 
     def policy(self) -> Policy:
         """The policy of `policy_path`, with the settings and promises that were given here instead of its own.

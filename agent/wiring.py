@@ -109,7 +109,7 @@ def recorded_session(settings: Settings, folder: Path) -> Session:
         InputError: the folder is no usable recording.
     """
     replay = replay_of(folder, at_start=True)
-    shadow = settings.model_copy(update={"mode": Mode.SHADOW})
+    shadow = settings.looking()
     recorded_from = None if settings.stack is None else settings.stack.name
     desk = _desk(
         shadow,

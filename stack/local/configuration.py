@@ -136,6 +136,7 @@ class LocalStack(_Part):
         run_folder: sockets, generated configuration, logs and what is held; relative to the working directory.
         history: None: no Prometheus; windows then come from scrapes of our own.
         engine_token: for engines on other machines; on this one none is needed.
+        engine_read_token: opens what reads in them and nothing else; what only looks shows this one where there is one.
     """
 
     name: Name = "local"
@@ -145,9 +146,12 @@ class LocalStack(_Part):
     gateway: Gateway
     history: History | None = None
     engine_token: SecretStr = SecretStr("")
+    engine_read_token: SecretStr = SecretStr("")
 
     @model_validator(mode="after")
     def _unique(self) -> "LocalStack":
+        if self.engine_token.get_secret_value() and self.engine_token == self.engine_read_token:
+            raise ValueError("engine_read_token: expected another token than engine_token, which opens everything")
         names = [replica.name for replica in self.replicas]
         reserved = {"fleet", "gateway"} & set(names)
         urls = [replica.url for replica in self.replicas] + [self.gateway.url, self.gateway.metrics_url]
@@ -164,7 +168,8 @@ class LocalStack(_Part):
 
     @model_validator(mode="after")
     def _kept_secret(self) -> "LocalStack":
-        keep_secret(self.engine_token.get_secret_value())
+        for token in (self.engine_token, self.engine_read_token):
+            keep_secret(token.get_secret_value())
         parts: tuple[Engine | Replica, ...] = (self.engine, *self.replicas)
         for part in parts:
             _keep_secrets(part.environment, part.arguments)
@@ -179,6 +184,18 @@ class LocalStack(_Part):
     def names(self) -> tuple[str, ...]:
         """The replicas' names, in the order of the file."""
         return tuple(replica.name for replica in self.replicas)
+
+    def for_reading(self) -> "LocalStack":
+        """The same stack without the token that opens everything, where there is one for reading."""
+        if not self.engine_read_token.get_secret_value():
+            return self
+        return self.model_copy(update={"engine_token": SecretStr("")})
+
+    def engine_access(self, *, writes: bool) -> Mapping[str, str]:
+        """The headers that open an engine's plugin for us; none without a token."""
+        token, read_token = self.engine_token.get_secret_value(), self.engine_read_token.get_secret_value()
+        shown = token if writes else read_token or token
+        return {"Authorization": f"Bearer {shown}"} if shown else {}
 
     def replica(self, name: str) -> Replica:
         """The replica called `name`.

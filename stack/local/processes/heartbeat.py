@@ -1,5 +1,6 @@
 """Whether an engine gets on with its work. A wedged one keeps its port open and its `/health` at 200."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import httpx
@@ -29,16 +30,18 @@ class Progress:
     mark: tuple[float, ...]
 
 
-def progress(url: str, token: str = "") -> Progress | None:
+def progress(url: str, access: Mapping[str, str]) -> Progress | None:
     """How far the engine at `url` is; None when it does not say.
 
     The plugin asks the engine itself. Without it the API server's gauges and counters must do, which show what the
     engine said after its last step.
+
+    Args:
+        access: headers that open the plugin's routes; see `LocalStack.engine_access`.
     """
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
     try:
         answer = httpx.get(
-            f"{url}/flashvector/steps", params={"last": 1}, headers=headers, timeout=TIMEOUT, trust_env=False
+            f"{url}/flashvector/steps", params={"last": 1}, headers=access, timeout=TIMEOUT, trust_env=False
         )
         if answer.status_code == httpx.codes.OK:
             state = answer.json()

@@ -44,10 +44,10 @@ def teller(stack: LocalStack, say: Callable[[str], None]) -> Tell:
 
 
 def _engine_beat(stack: LocalStack, url: str) -> Beat:
-    heartbeat, token = Heartbeat(url, stack.engine.stuck_s), stack.engine_token.get_secret_value()
+    heartbeat, access = Heartbeat(url, stack.engine.stuck_s), stack.engine_access(writes=False)
 
     def beat() -> str | None:
-        look = progress(url, token)
+        look = progress(url, access)
         return (death(url) if look is None else None) or heartbeat.trouble(look, monotonic())
 
     return beat

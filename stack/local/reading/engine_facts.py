@@ -38,8 +38,7 @@ class EngineFacts:
     """
 
     def __init__(self, configuration: LocalStack, replica: Replica, client: httpx.Client) -> None:
-        token = configuration.engine_token.get_secret_value()
-        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._headers = configuration.engine_access(writes=False)
         self._url, self._client = replica.url, client
 
     def version(self) -> Page:

@@ -25,7 +25,7 @@ def steps(marks, running=3):
 def trouble(answer, marks):
     pages = {PROMPTS: lambda: answer, "/flashvector/steps": steps(marks)}
     with serving(pages) as server:
-        return readiness.completion_trouble(server.url, "smol")
+        return readiness.completion_trouble(server.url, "smol", {})
 
 
 SLOW = Page((b"{}",), pause_s=1.5)
@@ -45,4 +45,4 @@ def test_a_refusal_is_trouble_however_busy_it_is():
 
 
 def test_nobody_there_is_trouble():
-    assert "does not complete a prompt" in readiness.completion_trouble("http://127.0.0.1:9", "smol")
+    assert "does not complete a prompt" in readiness.completion_trouble("http://127.0.0.1:9", "smol", {})
