@@ -6,6 +6,7 @@ from harness.errors import LeaseLostError, StoreError
 from harness.execution.held import Held, same, steps_of
 from harness.journal.journal import Journal
 from harness.journal.record import Record
+from stack.catalogue import in_words
 from stack.control import StackControl
 from stack.errors import StackError, UnreachableError
 from stack.setting import Value
@@ -39,7 +40,7 @@ class Actuator:
             return {step.target: "unreadable" for step in steps_of(record)}
 
     def write(self, record: Record) -> str | None:
-        """Send the writes of an armed action until one fails or changes are frozen; what failed, in words.
+        """Send the writes of an armed action until one fails, somebody else wrote, or changes are frozen; in words.
 
         Whatever comes back, only reading back decides what happened.
 
@@ -53,6 +54,9 @@ class Actuator:
                 return f"not written to {step.target}: changes are frozen: {frozen}"
             self._journal.hold()
             try:
+                found = self._control.read(record.action.setting, step.target)
+                if not same(found, step.pre):
+                    return f"not written to {step.target}: expected {in_words(step.pre)}, read {in_words(found)}"
                 self._send(record, step.target, step.wanted)
             except StackError as error:
                 return f"write to {step.target} failed: {error}"

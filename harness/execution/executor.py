@@ -68,7 +68,7 @@ class Executor:
         """The gate's view of the past, with how long the stack has been watched."""
         now_s = self._clock.now_s()
         history = self._journal.history(now_s, watched_s=self.blocks.watched_s(now_s))
-        return replace(history, earned=self._earned())
+        return replace(history, seen_until_s=self.blocks.seen_until_s, earned=self._earned())
 
     def apply(self, action_id: int, *, mode: Mode, snapshot: Snapshot | None = None) -> Record:
         """Carry out an approved action, once.

@@ -57,6 +57,7 @@ class History:
         watched_s: for how long the stack has been watched without a gap.
         refused_s: when the planner's proposals of the last hours were made that the gate denied or a person rejected.
         earned: settings that may act by themselves because their shadow record passes the bar.
+        seen_until_s: when the newest window that was watched ended; None when there is none.
     """
 
     past: tuple[Past, ...] = ()
@@ -64,6 +65,7 @@ class History:
     watched_s: float = 0.0
     refused_s: tuple[float, ...] = ()
     earned: frozenset[str] = frozenset()
+    seen_until_s: float | None = None
 
     def on(self, setting: str, target: str) -> Iterator[Past]:
         """Actions on the same setting whose target overlaps `target`, oldest first."""

@@ -20,7 +20,7 @@ def sane_clock(case: Case) -> Answer:
     """With a clock that went back, nobody can say how long ago anything was."""
     skew_s, seen_s = case.policy.evidence.clock_skew_max_s, case.snapshot.time_s
     times = [time_s for p in case.history.past for time_s in (p.written_s, p.touched_s)]
-    times += [] if seen_s is None else [seen_s]
+    times += [time_s for time_s in (seen_s, case.history.seen_until_s) if time_s is not None]
     ahead_s = max((time_s - case.now_s for time_s in times), default=0.0)
     detail = f"the latest of all times is {ahead_s:.0f} s ahead of the clock, at most {skew_s:g} s"
     return allow(detail) if ahead_s <= skew_s else deny(detail)

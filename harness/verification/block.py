@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeAlias
 
-from stack.snapshot import FLEET, Facts, Signal, Snapshot
+from stack.snapshot import FLEET, Facts, Oddity, Signal, Snapshot
 
 Values: TypeAlias = Mapping[Signal, float]
 
@@ -25,6 +25,8 @@ COUNTS = frozenset(
 )
 """Signals that are added up when blocks are joined; all others are averaged by finished requests."""
 
+UNSOUND = frozenset({Oddity.DUPLICATED, Oddity.AHEAD})
+"""What is told under such a name is no account of it; after a restart counters are counted anew, which is."""
 
 GAP_S = 1.0
 """Blocks further apart than this are not neighbours."""
@@ -92,11 +94,16 @@ class BlockLog:
         self._blocks: deque[Block] = deque()
 
     def observe(self, snapshot: Snapshot, now_s: float) -> bool:
-        """Keep the snapshot as a block if it does not overlap the last one; False when it is blind or stale."""
+        """Keep the snapshot as a block if it is sound and does not overlap the last one; False when blind or stale.
+
+        What is unsound proves nothing, yet may show what must be stopped at once.
+        """
         block = block_of(snapshot)
         fact = snapshot.fact(Signal.FINISHED)
         if block is None or fact is None or now_s - block.end_s + (fact.age_s or 0.0) > self._age_max_s:
             return False
+        if UNSOUND.intersection(snapshot.oddities.values()):
+            return True
         last_s = self._blocks[-1].end_s if self._blocks else -math.inf
         if block.start_s >= max(last_s, self._not_before_s) - 0.02 * block.length_s:
             self._blocks.append(block)
@@ -125,6 +132,11 @@ class BlockLog:
         """Blocks that lie wholly inside."""
         slack = 0.02 * (self._blocks[-1].length_s if self._blocks else 0.0)
         return tuple(b for b in self._blocks if b.start_s >= start_s - slack and b.end_s <= end_s + slack)
+
+    @property
+    def seen_until_s(self) -> float | None:
+        """When the newest block ended."""
+        return self._blocks[-1].end_s if self._blocks else None
 
     def watched_s(self, now_s: float) -> float:
         """For how long the stack has been watched without a gap of two blocks, up to now."""

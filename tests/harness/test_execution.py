@@ -106,6 +106,21 @@ def test_a_former_value_that_moved_meanwhile_stops_the_change(bench: Bench, repl
     assert f"{replica_holds:g}" in ended.end_reason
 
 
+def test_what_somebody_sets_after_the_permit_is_not_written_over(bench: Bench):
+    bench.watch(900)
+    arm = bench.journal.arm
+
+    def moved_just_after(*arguments) -> None:
+        arm(*arguments)
+        bench.stack.values["routing_weight", "r0"] = 33.0
+
+    bench.journal.arm = moved_just_after
+    record = bench.apply()
+    assert record.state is State.NEEDS_PERSON and "expected 100 or 60" in record.end_reason
+    assert bench.stack.writes == [] and bench.stack.values["routing_weight", "r0"] == 33.0
+    assert "not written to r0: expected 100, read 33" in str(bench.journal.events(record.id))
+
+
 @pytest.mark.parametrize(
     ("error", "left", "state"),
     [

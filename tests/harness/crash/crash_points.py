@@ -109,6 +109,7 @@ class FaultyStack(ScriptedStack):
     def __init__(self, clock: ManualClock, points: Points) -> None:
         super().__init__(clock)
         self.points = points
+        self.seen_as: Callable[[Snapshot], Snapshot] = lambda snapshot: snapshot
 
     def read(self, setting: str, target: str) -> Value:
         self.points.reach(Seam.READ, "before")
@@ -122,4 +123,4 @@ class FaultyStack(ScriptedStack):
 
     def snapshot(self, window_s: float) -> Snapshot:
         self.points.reach(Seam.SNAPSHOT, "before")
-        return super().snapshot(window_s)
+        return self.seen_as(super().snapshot(window_s))

@@ -1,25 +1,24 @@
-"""A stack, a journal in a file, and sessions that look after it until they die; and what must be true afterwards."""
+"""A stack, a journal in a file, and sessions that look after it until they die."""
 
 import copy
 import json
 import shutil
 import sqlite3
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from crash_points import FaultyStack, FaultyStore, Points
 from scripted_stack import Crash, ManualClock, weight_action
 
-from harness.errors import StoreError
+from harness.errors import LeaseLostError, StoreError
 from harness.execution import Executor
 from harness.gate.check import check
-from harness.journal.audit import audit
 from harness.journal.journal import Journal
 from harness.journal.lease import LEASE_S, Lease
-from harness.journal.record import OPEN, Record, State
-from harness.journal.store import Store, open_store
+from harness.journal.record import State
+from harness.journal.store import BUSY_TIMEOUT_S, Store, open_store
 from harness.mode import Mode
 from harness.policy import Policy
 from harness.verification.block import BlockLog
@@ -46,7 +45,10 @@ class World:
 
     Attributes:
         helps: factor on the token time while the change is in force: below one it is kept, above one undone.
-        seen: what the journal's file said at each write: value, state of the action, its permit.
+        seen: what the journal's file said at each write, or last said before: value, state of the action, its permit.
+        others: the value that somebody else has set; it must stay.
+        repairs: how a fault of the world is made good.
+        busy_timeout_s: how long a session waits for a store that somebody else holds.
     """
 
     path: Path
@@ -56,6 +58,9 @@ class World:
     clock: ManualClock = field(default_factory=ManualClock)
     points: Points = field(default_factory=Points)
     seen: list[tuple[float, str, list[dict[str, Value]]]] = field(default_factory=list)
+    others: float | None = None
+    repairs: ExitStack = field(default_factory=ExitStack)
+    busy_timeout_s: float = BUSY_TIMEOUT_S
 
     def __post_init__(self) -> None:
         self.stack = FaultyStack(self.clock, self.points)
@@ -76,10 +81,23 @@ class World:
         """Points from here on."""
         self.points = self.stack.points = points
 
+    @property
+    def holds(self) -> Value:
+        """What the stack holds where the change is made."""
+        return self.stack.values["routing_weight", "r0"]
+
+    def state(self) -> tuple[str | None, str | None]:
+        """State and permit of the last action, as anybody can read them in the file."""
+        newest = "SELECT state, permit FROM action ORDER BY id DESC LIMIT 1"
+        with closing(sqlite3.connect(f"file:{self.path}?mode=ro", uri=True, timeout=0)) as other:
+            return other.execute(newest).fetchone() or (None, None)
+
     def _look(self, setting: str, target: str, value: Value) -> None:
-        with closing(sqlite3.connect(self.path)) as other:
-            for state, permit in other.execute("SELECT state, permit FROM action ORDER BY id DESC LIMIT 1"):
-                self.seen.append((float(value), state, json.loads(permit or "{}").get("steps", [])))
+        state, steps = self.seen[-1][1:] if self.seen else ("unseen", [])
+        with suppress(sqlite3.Error):  # what cannot be read has not been written either
+            state, permit = self.state()
+            steps = json.loads(permit or "{}").get("steps", [])
+        self.seen.append((float(value), state, steps))
 
 
 @dataclass
@@ -93,7 +111,7 @@ class Session:
 
     @classmethod
     def begin(cls, world: World) -> "Session":
-        opened = open_store(world.path)
+        opened = open_store(world.path, busy_timeout_s=world.busy_timeout_s)
         try:
             store: Store = FaultyStore(opened, world.points)  # type: ignore[assignment]
             lease = Lease.take(store, "stack", clock=Impatient())
@@ -106,20 +124,21 @@ class Session:
             raise
         return session
 
-    def change(self) -> None:
-        """Propose the change and carry it out."""
+    def change(self, *, fresh: bool = False) -> None:
+        """Propose the change and carry it out, on the facts of the proposal or on fresh ones."""
         if self.world.blocks is not None:
             self.executor.blocks.__dict__.update(copy.deepcopy(self.world.blocks).__dict__)
-        now_s, snapshot = self.world.clock.now_s(), self._look()
+        snapshot = self._look()
         if snapshot is None:
             return
+        now_s = self.world.clock.now_s()
         action = weight_action(PRE, WANTED)
         verdict = check(
             action, snapshot, self.executor.history(), self.world.policy, mode=Mode.AUTO, now_s=now_s, simulated=True
         )
         record = self.journal.propose(action, verdict, mode=Mode.AUTO, now_s=now_s)
         if record.state is State.APPROVED:
-            self.executor.apply(record.id, mode=Mode.AUTO, snapshot=snapshot)
+            self.executor.apply(record.id, mode=Mode.AUTO, snapshot=None if fresh else snapshot)
 
     def finish(self) -> None:
         """Cycles until nothing is open."""
@@ -142,60 +161,13 @@ def live(world: World, *tasks: Callable[[Session], None]) -> bool:
         session = Session.begin(world)
         for task in tasks:
             task(session)
-    except (Crash, StoreError, UnreachableError):
+    except (Crash, StoreError, LeaseLostError, UnreachableError):
         return False
     else:
         return True
     finally:
         if session is not None:
             session.store.close()
-
-
-def heal(world: World) -> list[Record]:
-    """Restart without further faults, and what was proposed in all."""
-    world.break_at(Points())
-    found: list[Record] = []
-
-    def look(session: Session) -> None:
-        problems = broken_promises(world, session.store, session.journal)
-        assert not problems, problems
-        found.extend(session.journal.records())
-
-    assert live(world, Session.finish, look)
-    return found
-
-
-def broken_promises(world: World, store: Store, journal: Journal) -> list[str]:
-    """What is not as it must be once a session has come to its end."""
-    written = [value for _, _, value in world.stack.writes]
-    found = [f"wrote {value}, neither former nor wanted" for value in written if value not in (PRE, WANTED)]
-    if written.count(WANTED) > 1:
-        found.append(f"the change was made more than once: {written}")
-    found += [f"wrote {value} on a permit {steps}" for value, _, steps in world.seen if steps != STEPS]
-    found += [f"wrote {value} while {state}" for value, state, _ in world.seen if State(state) not in _may_write(value)]
-    if len(world.seen) != len(written):
-        found.append(f"{len(written)} writes, of which {len(world.seen)} had a row")
-    for record in journal.records():
-        found += _bad_ending(record, world.stack.values["routing_weight", "r0"], journal.frozen())
-    audited = audit(store)
-    return [*found, *([] if audited.broken is None else [audited.broken])]
-
-
-def _bad_ending(record: Record, holds: Value, frozen: str | None) -> list[str]:
-    if record.outcome is None:
-        return [f"action {record.id} was left {record.state}, which is no ending"]
-    if record.state is State.NEEDS_PERSON:
-        return [] if frozen is not None else ["a person is needed, but changes are not frozen"]
-    expected = WANTED if record.state is State.KEPT else PRE
-    return [] if holds == expected else [f"{record.state}, but the stack holds {holds}"]
-
-
-STEPS = [{"target": "r0", "pre": PRE, "wanted": WANTED}]
-
-
-def _may_write(value: float) -> frozenset[State]:
-    """States in which a value may be written: the change once its permit is committed, the undo while it is open."""
-    return frozenset({State.ARMED}) if value == WANTED else OPEN
 
 
 def prepared(path: Path, policy: Policy, helps: float) -> World:

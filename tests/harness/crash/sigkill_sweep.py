@@ -12,8 +12,9 @@ from typing import NoReturn
 
 sys.path.append(str(Path(__file__).parents[1]))
 
+from crash_ending import heal
 from crash_points import Points
-from crash_world import Session, World, heal, live, prepared
+from crash_world import Session, World, live, prepared
 
 from harness.policy import Policy
 

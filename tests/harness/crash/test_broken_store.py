@@ -13,7 +13,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from crash_world import PRE, WANTED, Session, World, heal, live, prepared
+from crash_ending import heal
+from crash_world import PRE, WANTED, Session, World, live, prepared
 
 from harness.errors import StoreError
 from harness.journal.record import State

@@ -1,76 +1,15 @@
 """Blind in any way: no new change is made, and what is in flight can still be undone."""
 
-import math
-from collections.abc import Callable
-from dataclasses import replace
-
 import pytest
+from blindness import BLIND
 from conftest import Bench
 from scripted_stack import cap_action, weight_action
 
 from harness.action import Action
 from harness.journal.record import State
 from harness.mode import Mode
-from stack.snapshot import FLEET, Fact, Oddity, Signal, Snapshot
+from stack.snapshot import Signal
 
-Blindness = Callable[[Snapshot], Snapshot]
-
-
-def fleet(**values: float) -> Blindness:
-    told = {Signal[name]: Fact(value, age_s=1.0) for name, value in values.items()}
-    return lambda seen: replace(seen, fleet={**seen.fleet, **told})
-
-
-def aged(age_s: float | None) -> Blindness:
-    def of(seen: Snapshot) -> Snapshot:
-        old = {name: {s: replace(f, age_s=age_s) for s, f in facts.items()} for name, facts in seen.replicas.items()}
-        return replace(seen, replicas=old, fleet={s: replace(f, age_s=age_s) for s, f in seen.fleet.items()})
-
-    return of
-
-
-def only_nan(seen: Snapshot) -> Snapshot:
-    nan = Fact(math.nan, age_s=1.0)
-    replicas = {name: dict.fromkeys(facts, nan) for name, facts in seen.replicas.items()}
-    return replace(seen, fleet=dict.fromkeys(seen.fleet, nan), replicas=replicas)
-
-
-def without(signal: Signal, target: str) -> Blindness:
-    def of(seen: Snapshot) -> Snapshot:
-        if target == FLEET:
-            return replace(seen, fleet={s: f for s, f in seen.fleet.items() if s is not signal})
-        left = {s: f for s, f in seen.replicas[target].items() if s is not signal}
-        return replace(seen, replicas={**seen.replicas, target: left})
-
-    return of
-
-
-def shifted(seconds: float) -> Blindness:
-    return lambda seen: replace(seen, time_s=(seen.time_s or 0.0) + seconds)
-
-
-BLIND: dict[str, Blindness] = {
-    "stale facts": aged(31.0),
-    "facts without age": aged(None),
-    "facts of an age that is no number": aged(math.nan),
-    "stale snapshot": shifted(-31.0),
-    "snapshot from the future": shifted(31.0),
-    "snapshot without time": lambda seen: replace(seen, time_s=None),
-    "single scrape": lambda seen: replace(seen, window_s=0.0),
-    "window unknown": lambda seen: replace(seen, window_s=None),
-    "two scrapes": lambda seen: replace(seen, scrapes=2),
-    "NaN everywhere": only_nan,
-    "NaN in one signal": fleet(RUNNING=math.nan),
-    "infinite": fleet(WAITING=math.inf),
-    "negative": fleet(FINISHED=-1.0),
-    "one signal missing": without(Signal.WAITING, FLEET),
-    "the replica's own signal missing": without(Signal.RUNNING, "r1"),
-    "two sources under one name": lambda seen: replace(seen, oddities={"r3": Oddity.DUPLICATED}),
-    "samples ahead of the window": lambda seen: replace(seen, oddities={"gateway": Oddity.AHEAD}),
-    "arrivals nobody accounts for": fleet(ARRIVED=900.0),
-    "no requests that arrived account for the work": fleet(ARRIVED=0.0),
-    "empty": lambda seen: replace(seen, fleet={}, replicas={}, settings={}),
-}
 PROTECTIVE, OPTIMISING = weight_action(target="r1"), cap_action(target="r1")
 
 
@@ -101,8 +40,20 @@ def test_what_is_in_flight_can_be_undone_and_is_not_kept(bench: Bench, name: str
     assert bench.stack.values["routing_weight", "r0"] == 100.0
 
 
-@pytest.mark.parametrize("name", ["stale facts", "NaN everywhere", "snapshot without time", "single scrape", "empty"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "stale facts",
+        "NaN everywhere",
+        "snapshot without time",
+        "single scrape",
+        "empty",
+        "two sources under one name",
+        "samples ahead of the window",
+    ],
+)
 def test_a_change_that_is_never_seen_again_is_undone_by_itself(bench: Bench, name: str):
+    bench.stack.itl_s = lambda values, time_s, name: 0.02 * (0.6 if values["routing_weight", "r0"] < 100 else 1.0)
     bench.watch(900)
     bench.apply()
     ended = []
@@ -124,6 +75,17 @@ def test_after_a_clock_jump_nothing_new_is_done_and_undoing_works(bench: Bench, 
     assert rule in {hit.rule for hit in denied.verdict.hits}
     assert [record.state for record in bench.executor.undo_open("the clock jumped")] == [State.ROLLED_BACK]
     assert bench.stack.values["routing_weight", "r0"] == 100.0
+
+
+def test_unsound_series_do_not_hide_what_must_be_stopped_at_once(bench: Bench):
+    bench.watch(900)
+    bench.apply()
+    bench.stack.extra = {Signal.ERRORS: 40.0}
+    ended = []
+    for _ in range(3):
+        bench.clock.sleep(20)
+        ended += bench.executor.supervise(BLIND["two sources under one name"](bench.stack.snapshot(60.0)))
+    assert [record.state for record in ended] == [State.ROLLED_BACK] and "errors" in ended[0].end_reason
 
 
 def test_somebody_elses_change_of_what_we_kept_stands_us_down_for_a_while(bench: Bench):

@@ -161,6 +161,8 @@ EDGES = [
     At("sane_clock", ALLOW, history=did(past(touched_s=NOW + 2))),
     At("sane_clock", DENY, history=did(past(touched_s=NOW + 3))),
     At("sane_clock", DENY, seen=replace(snapshot(), time_s=NOW + 3)),
+    At("sane_clock", ALLOW, history=did(seen_until_s=NOW + 2)),
+    At("sane_clock", DENY, history=did(seen_until_s=NOW + 3)),
     At("fresh_snapshot", ALLOW, now_s=NOW + 30),
     At("fresh_snapshot", DENY, now_s=NOW + 31),
     At("fresh_snapshot", ALLOW, seen=replace(snapshot(), scrapes=3)),
