@@ -61,7 +61,7 @@ def ending(policy: str, kind: Kind, seed: int) -> Ending:
     proposed = session.propose(action_of(before, kind.value(float(before))))
     if proposed.approval_id is None:
         raise SystemExit(f"the gate: {[f'{hit.rule}: {hit.detail}' for hit in proposed.verdict.hits]}")
-    session.decide(proposed.approval_id, Approve("benchmark"))
+    session.decide(proposed.approval_id, Approve("benchmark", proposed.digest))
     return _until_ended(session, proposed.approval_id)
 
 

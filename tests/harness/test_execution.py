@@ -314,3 +314,15 @@ def test_an_error_storm_after_the_change_is_a_hard_stop(bench: Bench):
     ended = bench.watch(60)
     assert [r.state for r in ended] == [State.ROLLED_BACK]
     assert "errors" in ended[0].end_reason
+
+
+def test_an_approval_given_for_another_state_of_the_stack_writes_nothing(bench: Bench):
+    bench.watch(900)
+    approved = bench.approve(bench.propose(mode=Mode.APPROVE))
+    bench.journal.freeze("fire", by="olga", now_s=bench.clock.now_s())
+    bench.journal.unfreeze("out", by="olga", now_s=bench.clock.now_s())
+    record = bench.executor.apply(approved.id, mode=Mode.APPROVE)
+    assert record.state is State.NOTHING_DONE and "changed or frozen meanwhile" in record.end_reason
+    assert bench.stack.writes == []
+    again = bench.approve(bench.propose(mode=Mode.APPROVE))
+    assert bench.executor.apply(again.id, mode=Mode.APPROVE).state is State.SETTLING
