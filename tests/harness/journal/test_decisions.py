@@ -98,14 +98,13 @@ def test_what_was_shown_of_another_proposal_approves_none(desk: Desk):
 def test_a_proposal_altered_in_the_store_is_not_what_was_shown(tmp_path: Path):
     with closing(open_store(tmp_path / "journal.db")) as store:
         desk = Desk(store)
-        for use, refusal in ((desk.approve, ApprovalError), (desk.arm, ApprovalError)):
-            record = desk.waiting()
-            if use == desk.arm:
-                record = desk.approve(record)
-            with store.begin() as connection:
-                connection.exec_driver_sql("DROP TRIGGER IF EXISTS action_proposal_fixed")
-                connection.exec_driver_sql("UPDATE action SET proposal = replace(proposal, '60.0', '0.0')")
-            with pytest.raises(refusal, match="to the last byte"):
+        waiting, approved = desk.waiting(), desk.approve(desk.waiting())
+        with store.begin() as connection:
+            connection.exec_driver_sql("DROP TRIGGER action_proposal_fixed")
+            connection.exec_driver_sql("UPDATE action SET proposal = replace(proposal, '60.0', '0.0')")
+        assert desk.journal.record(waiting.id).action.after == 0.0
+        for use, record in ((desk.approve, waiting), (desk.arm, approved)):
+            with pytest.raises(ApprovalError, match="to the last byte"):
                 use(record)
 
 
