@@ -37,11 +37,13 @@ class Proposed:
 
     Attributes:
         approval_id: what a person must decide on; None when the gate denied it.
+        digest: of what is asked, see agent.session.Pending.
     """
 
     action: Action
     verdict: Verdict
     approval_id: int | None
+    digest: str = ""
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ class Nodes:
 
     def plan(self, state: CycleState) -> CycleState:
         """Choose one change, or none. Where a person decides everything, one question is asked at a time."""
+        self.desk.journal.expire(now_s=self.desk.clock.now_s())
         waiting = self.desk.journal.records({State.AWAITING_APPROVAL, State.APPROVED})
         if waiting and self.desk.mode is not Mode.AUTO:
             return {"plan": Plan(planner=self.planner.name, reason=f"proposal {waiting[0].id} waits for its decision")}

@@ -27,7 +27,7 @@ from agent.question import (
 from agent.search_planner import rivals, search
 from harness.verdict import Ruling, Verdict
 from stack.errors import InputError
-from stack.setting import Setting
+from stack.setting import Setting, SettingClass
 from stack.snapshot import FLEET, Signal
 
 HELP = (
@@ -148,4 +148,5 @@ def proposal_text(proposed: Proposed) -> str:
         return "It was recorded; shadow mode never acts."
     if proposed.approval_id is None:
         return f"It was not accepted. {verdict_text(proposed.verdict)}"
-    return f"It waits for an approval as number {proposed.approval_id}; nothing has been changed yet."
+    whose = "another person's" if proposed.action.declaration.setting_class is SettingClass.C else "an"
+    return f"It waits for {whose} approval as number {proposed.approval_id}; nothing has been changed yet."

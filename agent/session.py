@@ -39,10 +39,12 @@ class Pending:
 
     Attributes:
         id: what `Session.decide` wants.
+        digest: of what is asked; whoever approves or edits it gives it back, so that it covers what they were shown.
         expires_at: wall time, UTC, after which nobody can approve it any more.
     """
 
     id: int
+    digest: str
     action: Action
     verdict: Verdict
     expires_at: datetime
@@ -134,7 +136,7 @@ class Session:
         """Proposals that wait for a person, oldest first."""
         self._desk.journal.expire(now_s=self._desk.clock.now_s())
         waiting = self._desk.journal.records({State.AWAITING_APPROVAL})
-        return tuple(Pending(r.id, r.action, r.verdict, r.expires_at) for r in waiting)
+        return tuple(Pending(r.id, r.proposal.digest, r.action, r.verdict, r.expires_at) for r in waiting)
 
     def decide(self, approval_id: int, decision: Decision) -> Record:
         """Record a person's answer; an approved change is made in the next cycle, if the gate still allows it.
@@ -142,6 +144,8 @@ class Session:
         An edited value is another change: the gate rules on it here, on what is measured now.
 
         Raises:
+            NotAllowedError: the person's role does not let them decide.
+            ApprovalError: they were shown something else, or another person must decide.
             TransitionError: it was decided before, has expired, or does not exist.
         """
         journal, now_s = self._desk.journal, self._desk.clock.now_s()
@@ -169,7 +173,7 @@ class Session:
             expiry_s=self._desk.policy.approval_expiry_s,
         )
         waits = record.state is State.AWAITING_APPROVAL
-        return Proposed(action, verdict, record.id if waits else None)
+        return Proposed(action, verdict, record.id if waits else None, record.proposal.digest if waits else "")
 
     def episodes(self) -> tuple[Record, ...]:
         """Changes that came to one of the four endings, oldest first."""

@@ -106,7 +106,7 @@ class Bench:
             action, snapshot, self.executor.history(), self.policy, mode=Mode.APPROVE, now_s=now_s, simulated=True
         )
         record = self.journal.propose(action, verdict, mode=Mode.APPROVE, now_s=now_s)
-        self.journal.decide(record.id, Approve("benchmark"), now_s=now_s)
+        self.journal.decide(record.id, Approve("benchmark", record.proposal.digest), now_s=now_s)
         applied = self.executor.apply(record.id, mode=Mode.APPROVE, snapshot=snapshot)
         if applied.outcome is not None:
             raise SystemExit(f"the change was not made: {applied.outcome.reason}")

@@ -6,6 +6,7 @@ InputError
 FlashVectorError
 ├── LeaseLostError     another session took over while this one was paused or cut off: this one must end
 └── TransitionError    an action was not in the state it had to be in: somebody else moved it, so the caller stops
+    └── ApprovalError  an approval does not cover the proposal any more, or never did: it must be decided on anew
 """
 
 from stack.errors import FlashVectorError, InputError
@@ -25,3 +26,7 @@ class LeaseLostError(FlashVectorError):
 
 class TransitionError(FlashVectorError):
     """A state change that is not legal, or that another process made first. Nothing was changed."""
+
+
+class ApprovalError(TransitionError):
+    """Nobody's leave covers what was to be done. Nothing was changed."""

@@ -1,6 +1,8 @@
 """Who a person is to the harness, and what that allows."""
 
+from collections.abc import Callable
 from enum import StrEnum
+from typing import TypeAlias
 
 from stack.errors import FlashVectorError
 
@@ -23,3 +25,17 @@ class Role(StrEnum):
     def may_ask_for_changes(self) -> bool:
         """Whether what this person says can become a proposal."""
         return self is not Role.VIEWER
+
+    @property
+    def may_decide(self) -> bool:
+        """Whether this person's answer to a proposal counts."""
+        return self is not Role.VIEWER
+
+
+RoleOf: TypeAlias = Callable[[str], Role]
+"""Tells what a person is now, by their name; asked anew each time."""
+
+
+def at_the_terminal(_person: str) -> Role:
+    """Whoever works at the terminal of this process may operate it, and nobody else can speak there."""
+    return Role.OPERATOR

@@ -19,12 +19,13 @@ def decided(session: Session, console: Console, words: str) -> bool:
     found = _DECISION.fullmatch(words)
     if found is None:
         return _explained(session, console, words)
-    if int(found[2]) not in {record.id for record in session.records()}:
+    record = next((one for one in session.records() if one.id == int(found[2])), None)
+    if record is None:
         console.print(f"There is no proposal {found[2]}. {_waiting(session)}", markup=False)
         return True
-    decision = Approve(by=WHO) if found[1] == "approve" else Reject(by=WHO)
+    decision = Approve(WHO, record.proposal.digest) if found[1] == "approve" else Reject(WHO)
     try:
-        record = session.decide(int(found[2]), decision)
+        record = session.decide(record.id, decision)
     except TransitionError as error:
         console.print(str(error), markup=False)
     else:

@@ -8,9 +8,10 @@ import typer
 from rich.console import Console
 from rich.live import Live
 
-from agent.session import Session
+from agent.session import Pending, Session
 from agent.settings import Settings
 from agent.wiring import simulated_session
+from harness.errors import TransitionError
 from harness.mode import Mode
 from ui.interruption import interruption
 from ui.live_view import LiveView
@@ -59,5 +60,12 @@ def _tell(session: Session, view: LiveView, console: Console, length_s: float, s
         if stop.asked:
             return False
         for pending in session.pending() if asks else ():
-            session.decide(pending.id, ask(console, pending))
+            _decide(session, pending, console)
     return True
+
+
+def _decide(session: Session, pending: Pending, console: Console) -> None:
+    try:
+        session.decide(pending.id, ask(console, pending))
+    except TransitionError as error:
+        console.print(str(error), markup=False)

@@ -66,10 +66,11 @@ def told_json(one: Told) -> Json:
 
 def whole_json(one: Told) -> Json:
     """`journal show --json`."""
-    permit = one.record.permit
+    permit, approval = one.record.permit, one.record.approval
     return {
         **told_json(one),
         "rules": _rules(one.record.verdict),
+        "approval": None if approval is None else asdict(approval),
         "permit": None
         if permit is None
         else {

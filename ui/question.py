@@ -28,12 +28,12 @@ def ask(console: Console, pending: Pending) -> Decision:
     while True:
         answer = Prompt.ask("[b]a[/b]pprove, [b]e[/b]dit or [b]r[/b]eject", console=console, choices=["a", "e", "r"])
         if answer == "a":
-            return Approve(by=WHO)
+            return Approve(by=WHO, digest=pending.digest)
         if answer == "r":
             return Reject(by=WHO)
         value = _value(console, setting)
         if value is not None:
-            return Edit(by=WHO, after=value)
+            return Edit(by=WHO, digest=pending.digest, after=value)
 
 
 def _value(console: Console, name: str) -> Value | None:

@@ -7,7 +7,7 @@ from harness.execution.held import same
 from harness.gate.case import targets_of
 from harness.gate.check import check
 from harness.gate.history import History
-from harness.journal.journal import AUTO, Journal
+from harness.journal.journal import Journal
 from harness.journal.record import Permit, Record, Step
 from harness.mode import Mode
 from harness.policy import Policy
@@ -48,13 +48,11 @@ class Permitting:
             Refusal, StackError: the action must not be done.
         """
         version = self._journal.state_version()
-        action, by_person = record.action, record.decided_by != AUTO
+        action = record.action
         if mode is Mode.SHADOW:
             raise Refusal("shadow mode never acts")
-        if by_person and self._journal.wall_now() > record.expires_at:
-            raise Refusal("the approval has expired")
         verdict = self._verdict(record, mode, snapshot)
-        _require(verdict, asked=by_person)
+        _require(verdict, asked=record.approval is not None)
         self._blocks.close(snapshot)
         targets = targets_of(action, snapshot)
         steps = tuple(Step(target, self._actuator.read(action.setting, target), action.after) for target in targets)

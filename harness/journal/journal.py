@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
-from harness.errors import TransitionError
-from harness.journal.proposals import AUTO, Proposals
+from harness.errors import ApprovalError, TransitionError
+from harness.journal.decisions import Decisions
+from harness.journal.proposals import AUTO
 from harness.journal.reading import FREEZE, HALTED, UNFREEZE, Event
 from harness.journal.record import Permit, Record, State
 from harness.journal.row import permit_row, verification_row
@@ -16,7 +18,7 @@ from stack.setting import Value
 __all__ = ["AUTO", "Journal"]
 
 
-class Journal(Proposals):
+class Journal(Decisions):
     """Permits, transitions and endings, for whoever holds the lease; the freeze switch, for anybody."""
 
     @property
@@ -55,7 +57,10 @@ class Journal(Proposals):
     def arm(self, action_id: int, permit: Permit, now_s: float) -> None:
         """Commit the permit: from here on the undo is stored, and the writes in it may be sent.
 
+        A person's approval is used up by this, once and for all; whether it covers the action is asked here again.
+
         Raises:
+            ApprovalError: nobody's approval covers it any more.
             TransitionError: the action is not approved, another change is in flight, or the stack's state is not that
                 of the permit any more.
             LeaseLostError: the lease is not ours.
@@ -69,8 +74,17 @@ class Journal(Proposals):
                     changed = f"expected the stack's state {permit.state_version}, found {found}"
                     raise TransitionError(f"action {action_id}: {changed}: it was changed or frozen meanwhile")
                 self._ledger.move(connection, action_id, State.APPROVED, State.ARMED, now_s, numbers, **columns)
+                self._require_approval(connection, self._record(connection, action_id))
         except IntegrityError as error:
             raise TransitionError(f"action {action_id}: another change is in flight") from error
+
+    def _require_approval(self, connection: Connection, record: Record) -> None:
+        approval = record.approval
+        if approval is None and record.decided_by == AUTO:
+            return
+        why_not = "it is approved by nobody" if approval is None else self._objection(connection, record, approval)
+        if why_not is not None:
+            raise ApprovalError(f"action {record.id}: {why_not}")
 
     def end(
         self,

@@ -58,7 +58,14 @@ class Ledger:
         return self.lease
 
     def insert(
-        self, connection: Connection, action: Action, verdict: Verdict, now_s: float, expiry_s: float, key: str | None
+        self,
+        connection: Connection,
+        action: Action,
+        verdict: Verdict,
+        state_version: int,
+        now_s: float,
+        expiry_s: float,
+        key: str | None,
     ) -> int:
         """A new row in state PROPOSED; its id."""
         result = connection.execute(
@@ -73,6 +80,7 @@ class Ledger:
                 verdict=verdict_row(verdict),
                 proposed_s=now_s,
                 expires_at=self.wall_now() + timedelta(seconds=expiry_s),
+                state_version=state_version,
             )
         )
         action_id = int(result.inserted_primary_key[0])  # type: ignore[index]

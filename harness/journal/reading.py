@@ -57,10 +57,7 @@ class JournalReader:
             TransitionError: there is none.
         """
         with self._store.begin() as connection:
-            row = connection.execute(select(ACTION).where(ACTION.c.id == action_id)).mappings().first()
-        if row is None:
-            raise TransitionError(f"action {action_id}: there is no such action")
-        return record_from(row)
+            return self._record(connection, action_id)
 
     def records(self, states: Collection[State] | None = None) -> tuple[Record, ...]:
         """Actions in any of `states` (all states if None), oldest first."""
@@ -121,6 +118,12 @@ class JournalReader:
         recent = [r for r in written if r.is_open or (r.touched_s or r.armed_s or 0.0) >= now_s - DAY_S]
         past = sorted((r.past for r in recent), key=lambda p: p.written_s)
         return History(tuple(past), self.frozen(), watched_s, self._refused_s(now_s - REFUSALS_S))
+
+    def _record(self, connection: Connection, action_id: int) -> Record:
+        row = connection.execute(select(ACTION).where(ACTION.c.id == action_id)).mappings().first()
+        if row is None or self._stack not in (None, row["stack"]):
+            raise TransitionError(f"action {action_id}: there is no such action")
+        return record_from(row)
 
     def _refused_s(self, since_s: float) -> tuple[float, ...]:
         """When the planner made the proposals that were denied or rejected."""

@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from harness.action import Action
+from harness.approval import Approval, Proposal
 from harness.gate.history import Past
 from harness.outcome import HARD_STOP, Ending, Outcome, Verification
 from harness.verdict import Verdict
@@ -93,7 +94,9 @@ class Record:
     verdict: Verdict
     proposed_s: float
     expires_at: datetime
+    state_version: int = 0
     decided_by: str | None = None
+    approval: Approval | None = None
     permit: Permit | None = None
     armed_s: float | None = None
     applied_s: float | None = None
@@ -102,6 +105,11 @@ class Record:
     end_reason: str = ""
     holds: Value | None = None
     verification: Verification | None = None
+
+    @property
+    def proposal(self) -> Proposal:
+        """What a person is asked to decide on."""
+        return Proposal(self.id, self.stack, self.action, self.state_version, self.expires_at)
 
     @property
     def is_open(self) -> bool:

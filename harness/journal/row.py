@@ -8,8 +8,10 @@ from typing import Any, TypeAlias
 from sqlalchemy import RowMapping
 
 from harness.action import Action, Forecast, Predicted, Trust
+from harness.approval import Approval
 from harness.journal.record import Permit, Record, State, Step
 from harness.outcome import Measured, Verification
+from harness.role import Role
 from harness.verdict import RuleResult, Ruling, Verdict
 from stack.layer import Layer
 from stack.redaction import redacted_tree
@@ -41,6 +43,11 @@ def verdict_from(rows: list[Json]) -> Verdict:
     return Verdict(tuple(RuleResult(row["rule"], Ruling(row["ruling"]), row["detail"]) for row in rows))
 
 
+def approval_row(approval: Approval) -> Json:
+    """An approval as JSON."""
+    return asdict(approval)
+
+
 def permit_row(permit: Permit) -> Json:
     """A permit as JSON."""
     return {
@@ -67,7 +74,7 @@ def verification_from(row: Mapping[str, Any]) -> Verification:
 
 def record_from(row: RowMapping) -> Record:
     """A record from its row."""
-    permit, verification = row["permit"], row["verification"]
+    permit, verification, approval = row["permit"], row["verification"], row["approval"]
     return Record(
         id=row["id"],
         stack=row["stack"],
@@ -76,7 +83,10 @@ def record_from(row: RowMapping) -> Record:
         verdict=verdict_from(row["verdict"]),
         proposed_s=row["proposed_s"],
         expires_at=row["expires_at"],
+        # What was proposed under an older release names no state.
+        state_version=row["state_version"] or 0,
         decided_by=row["decided_by"],
+        approval=None if approval is None else Approval(**{**approval, "role": Role(approval["role"])}),
         permit=None if permit is None else _permit(permit),
         armed_s=row["armed_s"],
         applied_s=row["applied_s"],

@@ -172,7 +172,7 @@ def _live(case: Case, session: Session, ran: Ran, endpoint: Endpoint, cycles: in
             found = CARD.search(card)
             ran.cards.append(card)
             ran.shown[pending.id] = found.groups() if found else ()
-            session.decide(pending.id, Approve("ann"))
+            session.decide(pending.id, Approve("ann", pending.digest))
             if case.sequence == "swap_after_approval":
                 _ask(session, ran, endpoint, "and now?", "ann", Role.OPERATOR)
 

@@ -110,7 +110,7 @@ def test_a_change_that_hurts_is_undone_and_the_stack_holds_its_former_value():
     snapshot = simulated.cycle().snapshot
     action = starve_the_batch(SkillContext(snapshot=snapshot, enabled=frozenset({"running_request_cap"})), cap=4)
     proposed = simulated.propose(action)
-    simulated.decide(proposed.approval_id, Approve("ann"))
+    simulated.decide(proposed.approval_id, Approve("ann", proposed.digest))
     caps = []
     while not simulated.episodes():
         caps.append(simulated.cycle().snapshot.settings["running_request_cap"])
@@ -135,7 +135,7 @@ def test_an_approved_proposal_is_carried_out_and_a_second_answer_is_refused():
     answered = []
 
     def approve(talk, pending):
-        assert talk.decide(pending.id, Approve("ann")).state is State.APPROVED
+        assert talk.decide(pending.id, Approve("ann", pending.digest)).state is State.APPROVED
         with pytest.raises(TransitionError):
             talk.decide(pending.id, Reject("bob"))
         answered.append(pending.id)
@@ -160,7 +160,7 @@ def test_an_edit_goes_back_to_the_gate():
         if seen:
             talk.decide(pending.id, Reject("ann"))
             return
-        seen.append(talk.decide(pending.id, Edit("ann", 100_000.0)))
+        seen.append(talk.decide(pending.id, Edit("ann", pending.digest, 100_000.0)))
 
     talk = session(faults=["cap_too_small@330"])
     live(talk, 10, edit)

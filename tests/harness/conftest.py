@@ -78,7 +78,7 @@ class Bench:
         return self.journal.propose(action, verdict, mode=mode, now_s=self.clock.now_s())
 
     def approve(self, record: Record) -> Record:
-        return self.journal.decide(record.id, Approve("olga"), now_s=self.clock.now_s())
+        return self.journal.decide(record.id, Approve("olga", record.proposal.digest), now_s=self.clock.now_s())
 
     def apply(self, action: Action | None = None) -> Record:
         return self.executor.apply(self.propose(action).id, mode=Mode.AUTO)

@@ -350,3 +350,15 @@ def test_on_a_real_stack_a_record_must_pass_when_it_is_written_too(bench: Bench,
     done = executor.apply(proposal.id, mode=Mode.AUTO)
     assert done.state is ends and bench.stack.writes == ([] if lost else [("routing_weight", "r0", 60.0)])
     assert not lost or "does not pass the bar" in str(done.end_reason)
+
+
+def test_an_approval_given_for_another_state_of_the_stack_writes_nothing(bench: Bench):
+    bench.watch(900)
+    approved = bench.approve(bench.propose(mode=Mode.APPROVE))
+    bench.journal.freeze("fire", by="olga", now_s=bench.clock.now_s())
+    bench.journal.unfreeze("out", by="olga", now_s=bench.clock.now_s())
+    record = bench.executor.apply(approved.id, mode=Mode.APPROVE)
+    assert record.state is State.NOTHING_DONE and "changed or frozen meanwhile" in record.end_reason
+    assert bench.stack.writes == []
+    again = bench.approve(bench.propose(mode=Mode.APPROVE))
+    assert bench.executor.apply(again.id, mode=Mode.APPROVE).state is State.SETTLING

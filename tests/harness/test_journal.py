@@ -1,5 +1,3 @@
-import threading
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,14 +6,12 @@ from scripted_stack import ManualClock, cap_action, weight_action
 from sqlalchemy.exc import IntegrityError
 
 from harness.action import Forecast, Predicted, Trust
-from harness.approval import Approve, Edit, Reject
 from harness.errors import TransitionError
 from harness.journal.journal import AUTO, Journal
 from harness.journal.lease import Lease
 from harness.journal.record import LEGAL, NEVER_ARMED, Permit, State, Step
 from harness.journal.store import Store, open_store
 from harness.mode import Mode
-from harness.outcome import Ending
 from harness.verdict import RuleResult, Ruling, Verdict
 
 ALLOW = Verdict((RuleResult("authority", Ruling.ALLOW, "auto"),))
@@ -84,36 +80,6 @@ def test_an_unknown_setting_is_recorded_as_denied(journal: Journal):
     assert journal.propose(action, DENY, mode=Mode.AUTO, now_s=5.0).state is State.DENIED
 
 
-def test_a_decision_counts_once(journal: Journal):
-    record = propose(journal, ASK)
-    assert journal.decide(record.id, Approve("olga"), now_s=6.0).decided_by == "olga"
-    for decision in (Approve("max"), Reject("max")):
-        with pytest.raises(TransitionError):
-            journal.decide(record.id, decision, now_s=6.0)
-
-
-def test_a_rejection_ends_it_with_its_reason(journal: Journal):
-    record = journal.decide(propose(journal, ASK).id, Reject("olga", "not now"), now_s=6.0)
-    assert record.outcome.ending is Ending.NOTHING_DONE and "not now" in record.outcome.reason
-
-
-def test_nobody_can_approve_what_has_expired(journal: Journal, wall: ManualClock):
-    record = propose(journal, ASK)
-    wall.sleep(601)
-    with pytest.raises(TransitionError):
-        journal.decide(record.id, Approve("olga"), now_s=6.0)
-    assert journal.record(record.id).state is State.EXPIRED
-
-
-def test_an_edited_proposal_is_a_new_one_that_the_gate_has_judged(journal: Journal):
-    first = propose(journal, ASK)
-    edited = journal.edit(first.id, Edit("olga", 80.0), ASK, now_s=6.0)
-    assert edited.state is State.APPROVED and edited.action.after == 80.0 and edited.decided_by == "olga"
-    assert journal.record(first.id).state is State.REJECTED
-    assert journal.record(first.id).action.after == 60.0
-    assert journal.edit(propose(journal, ASK).id, Edit("olga", 999.0), DENY, now_s=6.0).state is State.DENIED
-
-
 def test_only_listed_transitions_exist(journal: Journal):
     for source in State:
         for to in State:
@@ -122,22 +88,6 @@ def test_only_listed_transitions_exist(journal: Journal):
             with pytest.raises(TransitionError, match="no way"):
                 journal.move(1, source, to, 1.0)
     assert all(State.ARMED not in LEGAL.get(state, ()) for state in State if state is not State.APPROVED)
-
-
-def test_of_many_at_once_one_wins(journal: Journal):
-    record = propose(journal, ASK)
-    won = []
-
-    def try_it(name: str) -> None:
-        with suppress(TransitionError):
-            won.append(journal.decide(record.id, Approve(name), now_s=6.0).decided_by)
-
-    threads = [threading.Thread(target=try_it, args=(f"user{i}",)) for i in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(won) == 1 and journal.record(record.id).decided_by == won[0]
 
 
 def test_one_change_in_flight_per_stack(journal: Journal, store: Store):

@@ -97,7 +97,7 @@ def test_a_bad_change_is_undone(live: Live, say: Say):
         before = figures(session)
         proposed = session.propose(cap_change("r1", held, 1.0))
         assert proposed.approval_id is not None, proposed.verdict
-        session.decide(proposed.approval_id, Approve(by="operator"))
+        session.decide(proposed.approval_id, Approve("operator", proposed.digest))
         session.cycle()
         assert live.control.read("running_request_cap", "r1") == 1.0
         cycle_until(session, 400, lambda: bool(ended(session, State.ROLLED_BACK)))

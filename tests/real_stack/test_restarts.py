@@ -63,7 +63,7 @@ def test_a_killed_replica_is_out_is_told_and_comes_back_and_a_change_in_flight_i
         before = live.control.read("running_request_cap", "r2")
         proposed = session.propose(cap_change("r2", before, 24.0))
         assert proposed.approval_id is not None, proposed.verdict
-        session.decide(proposed.approval_id, Approve(by="operator"))
+        session.decide(proposed.approval_id, Approve("operator", proposed.digest))
         session.cycle()
         assert live.control.read("running_request_cap", "r2") == 24.0
         server = server_of(live, "r2")

@@ -88,7 +88,7 @@ def told(tmp_path: Path) -> Path:
         allowed = Verdict((RuleResult("step_size", Ruling.ALLOW, "40 of at most 50 points"),))
         asked = Verdict((*allowed.rules, RuleResult("authority", Ruling.ASK, "approve mode")))
         waiting = journal.propose(action, asked, mode=Mode.APPROVE, now_s=10.0)
-        journal.decide(waiting.id, Approve("olga"), now_s=20.0)
+        journal.decide(waiting.id, Approve("olga", waiting.proposal.digest), now_s=20.0)
         permit = Permit((Step("r1", 100.0, 60.0),), allowed, journal.state_version())
         journal.arm(waiting.id, permit, 30.0)
         read = {"read_back": {"r1": 60.0}}
@@ -116,6 +116,7 @@ def test_list_and_show_as_text_and_as_documented_objects(told: Path):
     assert datetime.fromisoformat(one["proposed_at"]) <= datetime.fromisoformat(one["ended_at"])
     shown = json.loads(said("show", 1, "--store", told, "--json").output)
     assert shown["permit"]["epoch"] == 1 and shown["permit"]["steps"] == [{"target": "r1", "from": 100, "to": 60}]
+    assert (shown["approval"]["by"], shown["approval"]["role"]) == ("olga", "operator")
     assert [rule["rule"] for rule in shown["rules"]] == ["step_size", "authority"]
     assert [e["what"] for e in shown["events"]][-2:] == ["probation", "kept"]
     assert shown.items() >= one.items()

@@ -93,7 +93,7 @@ class Siege:
         record = self.journal.propose(action, verdict, mode=mode, now_s=self.clock.now_s())
         if record.state is State.AWAITING_APPROVAL:
             careless = self.rng.random() < 0.8
-            decision = Approve("olga") if careless else Reject("olga")
+            decision = Approve("olga", record.proposal.digest) if careless else Reject("olga")
             record = self.journal.decide(record.id, decision, now_s=self.clock.now_s())
         self.reached += record.state is State.APPROVED
         return record

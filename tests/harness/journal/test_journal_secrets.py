@@ -28,12 +28,9 @@ def test_no_row_and_no_line_holds_a_secret(place: Path | str):
     with closing(open_store(place)) as store:
         journal = Journal(store, lease=Lease.take(store, "stack"))
         action = replace(weight_action(), reason=f"because {SECRET}", comment=SECRET)
-        for decision in (Reject(f"olga {SECRET}", SECRET), Edit(SECRET, 80.0)):
-            waiting = journal.propose(action, ASK, mode=Mode.APPROVE, now_s=1.0)
-            if isinstance(decision, Edit):
-                journal.edit(waiting.id, decision, ASK, now_s=2.0)
-            else:
-                journal.decide(waiting.id, decision, now_s=2.0)
+        rejected, edited = (journal.propose(action, ASK, mode=Mode.APPROVE, now_s=1.0) for _ in range(2))
+        journal.decide(rejected.id, Reject(f"olga {SECRET}", SECRET), now_s=2.0)
+        journal.edit(edited.id, Edit(SECRET, edited.proposal.digest, 80.0), ASK, now_s=2.0)
         made = journal.propose(action, ALLOW, mode=Mode.AUTO, now_s=3.0)
         journal.note(made.id, "write_failed", 3.0, {"error": [SECRET]})
         journal.end(made, State.NOTHING_DONE, 4.0, f"the stack said {SECRET}", holds=SECRET)
