@@ -26,13 +26,20 @@ def shown(piece: str) -> str:
 
 def marked(text: str) -> str:
     """`text` as a block that a model is told is data; nothing inside can end the block."""
-    inside = _MARK.sub(" ", plain_lines(text))
+    inside = _without_marks(plain_lines(text))
     return f"<data>\n{inside}\n</data>"
 
 
 def spoken(text: str, limit: int) -> str:
     """What a person said, for a model: their words as they are, cut at `limit`, which cannot begin or end a block."""
-    return _MARK.sub(" ", plain_lines(text[:limit]))
+    return _without_marks(plain_lines(text[:limit]))
+
+
+def _without_marks(text: str) -> str:
+    """Until none is left: what one leaves behind may make the next."""
+    while (left := _MARK.sub(" ", text)) != text:
+        text = left
+    return text
 
 
 def sent(text: str) -> str:

@@ -4,7 +4,7 @@ Three replicas run 16 of 16 allowed requests each while 32 wait and KV blocks ar
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 from stack.engine_log import readings_in_log
@@ -124,7 +124,7 @@ def _scrape(at_s: float, texts: Texts) -> tuple[Reading, ...]:
     found += _parsed(_gateway_page(at_s, texts.server), "page", START_S + at_s, None)
     if texts.log:
         warned = readings_in_log(f"ERROR CUDA out of memory: {texts.log}\n{PLAIN_LOG}\n", texts.source)[-1].warnings
-        found.append(Reading("r0", START_S + at_s, warnings=warned))
+        found[0] = replace(found[0], warnings=(*found[0].warnings, *warned))
     return tuple(found)
 
 

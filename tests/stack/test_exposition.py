@@ -7,6 +7,7 @@ import pytest
 
 from stack.errors import InputError
 from stack.exposition import readings_in, render
+from stack.outside_text import name_of
 from stack.reading import GATEWAY, Counter, Distribution, Gauge, Histogram, Reading, View
 
 DATA = Path(__file__).parents[1] / "data"
@@ -71,7 +72,7 @@ def test_readings_that_hold_both_views_render_to_both_exporters():
     gateway = Reading(GATEWAY, 10.0, gauges={Gauge.GATEWAY_QUEUE: 5}, counters={Counter.SHED: 4})
     engine, server, total = readings_in(render([replica, gateway]), "page")
     assert engine.gauges == {Gauge.RUNNING: 3}
-    assert engine.configuration["model_name"] == 'odd "name"\\'
+    assert engine.configuration["model_name"] == name_of('odd "name"\\') != name_of("odd name")
     assert engine.histograms == replica.histograms
     assert server.gauges == {Gauge.GATEWAY_QUEUE: 2, Gauge.GATEWAY_WEIGHT: 50, Gauge.UP: 1}
     assert server.counters[Counter.ARRIVED] == 9

@@ -10,7 +10,7 @@ from harness.action import Action, Forecast, Predicted, Trust
 from stack.catalogue import POLICIES, PROFILES
 from stack.layer import Layer
 from stack.setting import Value
-from stack.snapshot import FLEET, Snapshot
+from stack.snapshot import FLEET, Signal, Snapshot
 
 LOOKALIKES = (
     "runn\u0456ng_request_cap",
@@ -48,6 +48,13 @@ FORECASTS = (
 )
 
 
+def _is_quiet(seen: Snapshot) -> bool:
+    """The moment at which a restart might be let through."""
+    return seen.value(Signal.WAITING) == 0.0 and all(
+        (seen.value(Signal.KV_USAGE_RATIO, name) or 1.0) < 0.3 for name in REPLICAS
+    )
+
+
 @dataclass
 class HostilePlanner:
     """Draws plans by one of its tricks; for some time by one alone, so that each gets its chance."""
@@ -60,7 +67,8 @@ class HostilePlanner:
         rng = self.rng
         if rng.random() < 0.01:
             self.obsession = rng.choice((None, *TRICKS))
-        action: Action = getattr(self, self.obsession or rng.choice(TRICKS))(seen)
+        trick = "_restart" if _is_quiet(seen) and rng.random() < 0.1 else self.obsession or rng.choice(TRICKS)
+        action: Action = getattr(self, trick)(seen)
         return replace(
             action,
             forecast=rng.choice(FORECASTS),

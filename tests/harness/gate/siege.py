@@ -11,10 +11,12 @@ from written_policy import Change, WrittenPolicy
 
 from harness.action import Trust
 from harness.approval import Approve, Reject
+from harness.errors import ApprovalError
 from harness.execution import Executor
 from harness.gate.check import check
 from harness.gate.history import History
 from harness.journal.journal import AUTO, Journal
+from harness.journal.lease import Lease
 from harness.journal.record import Record, State
 from harness.journal.store import Store
 from harness.mode import Mode
@@ -58,7 +60,8 @@ class Siege:
         self.clock = ManualClock(1_000_000.0)
         self.world = HostileWorld(self.rng, self.clock, self._written)
         self.planner = HostilePlanner(self.rng)
-        self.journal = Journal(self.store, wall=self.clock)
+        lease = Lease.take(self.store, "stack", clock=ManualClock())
+        self.journal = Journal(self.store, wall=self.clock, lease=lease)
         self.executor = Executor(self.world, self.journal, POLICY, self.clock, self.world, simulated=True)
         self.old = self.fresh = self.world.snapshot(60.0)
         self.past = self.executor.history()
@@ -92,11 +95,19 @@ class Siege:
             return None
         record = self.journal.propose(action, verdict, mode=mode, now_s=self.clock.now_s())
         if record.state is State.AWAITING_APPROVAL:
-            careless = self.rng.random() < 0.8
-            decision = Approve("olga", record.proposal.digest) if careless else Reject("olga")
-            record = self.journal.decide(record.id, decision, now_s=self.clock.now_s())
+            record = self._decided(record, careless=self.rng.random() < 0.8)
         self.reached += record.state is State.APPROVED
         return record
+
+    def _decided(self, record: Record, *, careless: bool) -> Record:
+        """Olga approves without looking, also what she asked for herself; where that takes two people, Otto helps."""
+        now_s = self.clock.now_s()
+        if not careless:
+            return self.journal.decide(record.id, Reject("olga"), now_s=now_s)
+        try:
+            return self.journal.decide(record.id, Approve("olga", record.proposal.digest), now_s=now_s)
+        except ApprovalError:
+            return self.journal.decide(record.id, Approve("otto", record.proposal.digest), now_s=now_s)
 
     def _apply(self, record: Record) -> None:
         mode = Mode.SHADOW if self.rng.random() < 0.05 else Mode.AUTO
