@@ -142,8 +142,8 @@ def changes_text(records: Sequence[Record]) -> str:
 def recalled_text(recalled: Sequence[Recalled]) -> str:
     """Episodes from similar situations, one a line."""
     lines = [
-        f"{quoted(e.cause)} on {quoted(e.target)}: {e.setting} {value_text(e.before)} to {value_text(e.after)} ended "
-        f"{e.ending.replace('_', ' ')} ({quoted(e.reason)}), weight {item.weight:.2f}"
+        f"{quoted(e.cause)} on {quoted(e.target)}: {quoted(e.setting)} {value_text(e.before)} to {value_text(e.after)} "
+        f"ended {e.ending.replace('_', ' ')}, measured {e.measured or 'nothing'}, weight {item.weight:.2f}"
         for item in recalled
         for e in (item.episode,)
     ]

@@ -15,21 +15,25 @@ from agent.dialogue import Dialogue
 from agent.events import AnswerText, Degraded, Event, SkillCalled, Speaker
 from agent.plain_chat import plain_answer, proposal_text
 from agent.prediction import predicted
-from agent.quoting import quoted, shown
+from agent.quoting import quoted, shown, spoken
 from agent.usage import Limits
 from harness.action import Action
+from harness.role import Role
 
 REMEMBERED = 6
 """Questions and answers of a conversation that are told to the model again."""
-LONGEST_QUESTION = 4000
+LONGEST_SAID = 4000
+"""Characters of a question, and of an answer that is told again."""
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """A question and its answer."""
+    """A question and its answer, and whose question it was."""
 
     question: str
     answer: str
+    by: str = "operator"
+    role: Role = Role.OPERATOR
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,7 @@ def chat_messages(text: str, context: ChatContext, past: Sequence[Exchange]) -> 
     planning = context.planning
     situation = prompts.render(
         "chat",
+        role=context.role,
         mode=planning.mode,
         slo=slo_text(planning.skills.slo),
         enabled=", ".join(sorted(planning.skills.enabled)) or "none",
@@ -103,5 +108,8 @@ def chat_messages(text: str, context: ChatContext, past: Sequence[Exchange]) -> 
     )
     messages: list[BaseMessage] = [SystemMessage(f"{prompts.render('system')}\n\n{situation}")]
     for exchange in past[-REMEMBERED:]:
-        messages += [HumanMessage(exchange.question), AIMessage(exchange.answer)]
-    return [*messages, HumanMessage(text[:LONGEST_QUESTION])]
+        messages += [
+            HumanMessage(spoken(exchange.question, LONGEST_SAID)),
+            AIMessage(spoken(exchange.answer, LONGEST_SAID)),
+        ]
+    return [*messages, HumanMessage(spoken(text, LONGEST_SAID))]

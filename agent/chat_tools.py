@@ -1,5 +1,6 @@
 """The tools of the conversation: every read skill, and one way to ask for a change in the operator's name."""
 
+from dataclasses import replace
 from typing import Any
 
 from langchain_core.tools import BaseTool, StructuredTool
@@ -8,6 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from agent.account import action_text
 from agent.chat_context import ChatContext
 from agent.hypothesis import requested
+from agent.quoting import quoted
 from agent.tools import PROPOSES, read_tools
 from harness.action import Action
 from stack.catalogue import SETTINGS, setting_named
@@ -39,13 +41,17 @@ class Wish(BaseModel):
 
 
 def chat_tools(context: ChatContext) -> dict[str, BaseTool]:
-    """The tools by name."""
+    """The tools by name. Who may not ask for changes gets none that could."""
+    if not context.role.may_ask_for_changes:
+        return read_tools(context.planning.skills)
 
     def request_change(**arguments: object) -> tuple[str, Action]:
         wish = Wish.model_validate(arguments)
         declared, snapshot = setting_named(wish.setting), context.planning.skills.snapshot
         action = requested(declared, wish.target, wish.value, snapshot, context.user)
-        return f"proposed: {action_text(action)}", action
+        # Nobody may read on a card that a person wanted it: they may have pasted a page that did.
+        told = replace(action, reason=f"a model's reading of what {quoted(context.user, 60)} said in the conversation")
+        return f"proposed: {action_text(told)}", told
 
     request = StructuredTool(
         name=REQUEST_CHANGE,

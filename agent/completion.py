@@ -13,12 +13,16 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.messages.tool import tool_call
 from langchain_core.runnables import Runnable
 
-from agent.quoting import quoted
+from agent.quoting import quoted, sent
 from stack.errors import FlashVectorError
 
 CHARACTERS_PER_TOKEN = 4
 """For servers that report no usage; a common rule of thumb for English text and JSON."""
 ATTEMPTS = 2
+LONGEST_NAME = 64
+"""As OpenAI has it, of a tool."""
+MOST_CHARACTERS = 200_000
+"""Longest answer that is read: a server may forget the limit it was given."""
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 _JUNK = (ValueError, TypeError, KeyError, IndexError, AttributeError)
 _WORTH_ANOTHER_TRY = (openai.APIConnectionError, openai.RateLimitError, openai.InternalServerError)
@@ -99,7 +103,8 @@ def _read(
     if left_s <= 0:
         raise ModelError("the time for this answer is spent")
     whole: AIMessageChunk | None = None
-    stream = model.stream(list(messages), timeout=min(timeout_s, left_s))
+    leaving = [message.model_copy(update={"content": sent(str(message.content))}) for message in messages]
+    stream = model.stream(leaving, timeout=min(timeout_s, left_s))
     with closing(stream):  # type: ignore[type-var]
         for chunk in stream:
             if monotonic() > deadline_s:
@@ -107,6 +112,8 @@ def _read(
             if not isinstance(chunk, AIMessageChunk):
                 raise TypeError(f"a piece of type {type(chunk).__name__}")
             whole = chunk if whole is None else whole + chunk
+            if _written(whole) > MOST_CHARACTERS:
+                raise ModelError(f"the answer is longer than {MOST_CHARACTERS} characters")
             if chunk.text:
                 yield chunk.text
     if whole is None or not (whole.text or whole.tool_call_chunks):
@@ -119,15 +126,20 @@ def _completion(whole: AIMessageChunk, messages: Sequence[BaseMessage]) -> Compl
     calls = tuple(
         Call(
             f"call_{len(messages)}_{number}",
-            _NOT_IN_NAMES.sub("_", part["name"] or "unnamed"),
+            _NOT_IN_NAMES.sub("_", part["name"] or "unnamed")[:LONGEST_NAME],
             _object(part["args"] or ("" if cut else "{}")),
         )
         for number, part in enumerate(whole.tool_call_chunks)
     )
-    written = sum(len(part["args"] or "") for part in whole.tool_call_chunks) + len(whole.text)
     reported = whole.usage_metadata["total_tokens"] if whole.usage_metadata else 0
-    tokens = reported or tokens_of(messages) + written // CHARACTERS_PER_TOKEN
+    written = _written(whole) // CHARACTERS_PER_TOKEN
+    tokens = max(reported, written) if reported > 0 else tokens_of(messages) + written
     return Completion(whole.text, calls, tokens, cut)
+
+
+def _written(whole: AIMessageChunk) -> int:
+    """Characters the model has written so far."""
+    return sum(len(part["args"] or "") for part in whole.tool_call_chunks) + len(whole.text)
 
 
 def _object(text: str) -> dict[str, object] | None:

@@ -154,7 +154,7 @@ class Desk:
                 before=item.episode.before,
                 after=item.episode.after,
                 ending=item.episode.ending,
-                reason=item.episode.reason,
+                measured=item.episode.measured or "",
                 similarity_ratio=item.weight,
                 age_s=max(0.0, now_s - item.episode.time_s),
             )

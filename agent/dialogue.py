@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from agent.completion import Call, Completion, Model, ModelError, complete, tokens_of
 from agent.events import AnswerText, SkillCalled
-from agent.quoting import quoted
+from agent.quoting import marked, quoted
 from agent.usage import Limits, Usage
 from stack.errors import FlashVectorError
 
@@ -139,7 +139,7 @@ def _message(call: Call, tool: BaseTool) -> ToolMessage:
     answer = tool.invoke({"type": "tool_call", "id": call.id, "name": call.name, "args": call.arguments or {}})
     if not isinstance(answer, ToolMessage):
         raise TypeError(f"tool {call.name} returned {type(answer).__name__}, expected a ToolMessage")
-    return answer.model_copy(update={"content": str(answer.content)[:LONGEST_RESULT]})
+    return answer.model_copy(update={"content": marked(str(answer.content)[:LONGEST_RESULT])})
 
 
 def _arguments(call: Call) -> str:
@@ -153,4 +153,4 @@ def _refusal(call: Call, reason: str) -> ToolMessage:
 def _complaint(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_context=False)[0]
     place = ".".join(str(part) for part in first["loc"])
-    return f"{place}: {first['msg']}, found {quoted(first.get('input'))}"
+    return f"{quoted(place)}: {quoted(first['msg'])}, found {quoted(first.get('input'))}"

@@ -1,5 +1,6 @@
 """A change that a person has named, made into an action, with the value in force read from the snapshot."""
 
+from agent.quoting import quoted
 from harness.action import Action
 from stack.errors import InputError
 from stack.setting import Scope, Setting, Value
@@ -26,7 +27,7 @@ def requested(setting: Setting, target: str, value: Value, snapshot: Snapshot, b
         after=value,
         cause=REQUESTED,
         layer=setting.layer,
-        reason=f"asked for by {by}",
+        reason=f"asked for by {quoted(by, 60)}",
         requested_by=by,
     )
 

@@ -21,6 +21,7 @@ from skills.candidates import candidates
 
 ASK_AGAIN_S = 120.0
 """Stack time for which a model's decision to do nothing about the same troubles stands."""
+UNVERIFIED = "the model says (unverified): "
 NUDGE = "End with exactly one call: a skill that proposes, not_tunable or no_change."
 
 
@@ -76,10 +77,11 @@ class LlmPlanner:
             case Action() as action:
                 return self._proposal(action, dialogue, context)
             case OutOfReach(finding=finding, reason=reason, ask=ask):
-                told = replace(finding, tunable=False, advice=finding.advice or quoted(ask))
-                return Plan(planner=self.name, reason=f"not tunable: {quoted(reason, 500)}", not_tunable=(told,))
+                told = replace(finding, tunable=False, advice=finding.advice or f"{UNVERIFIED}{quoted(ask)}")
+                why = f"not tunable; {UNVERIFIED}{quoted(reason, 500)}"
+                return Plan(planner=self.name, reason=why, not_tunable=(told,))
             case NoChange(reason=reason):
-                return Plan(planner=self.name, reason=quoted(reason, 500))
+                return Plan(planner=self.name, reason=f"no change; {UNVERIFIED}{quoted(reason, 500)}")
             case _:
                 degraded = "the model spoke without ending in a proposal or a reason for none"
                 return Plan(planner=self.name, reason="no action: the planner did not decide", degraded=degraded)

@@ -121,13 +121,14 @@ def _what_if(wish: WhatIf, context: ChatContext) -> Iterator[Event]:
         return
     action = action.with_forecast(context.planning.forecast(action))
     effect = f"{action_text(action)}. {predicted(action.forecast)}"
-    if wish.wanted:
+    if wish.wanted and context.role.may_ask_for_changes:
         proposed = context.propose(action)
         yield proposed
         yield AnswerText(f"{effect}\n{proposal_text(proposed)}")
         return
     verdict = context.planning.check(action)
-    yield AnswerText(f"{effect}\n{verdict_text(verdict)} Nothing was changed.")
+    why = f" A {context.role} cannot ask for changes." if wish.wanted else ""
+    yield AnswerText(f"{effect}\n{verdict_text(verdict)} Nothing was changed.{why}")
 
 
 def _where(wish: WhatIf, context: ChatContext) -> str:

@@ -23,6 +23,7 @@ from harness.action import Action
 from harness.approval import Decision, Edit
 from harness.journal.record import Record, State
 from harness.mode import Mode
+from harness.role import NotAllowedError, Role
 from harness.verdict import Verdict
 from skills.diagnose import diagnose
 
@@ -114,15 +115,20 @@ class Session:
         self._remember(ended)
         return ended
 
-    def ask(self, text: str, by: str = "operator") -> Iterator[Event]:
-        """Events that answer `text`; a change it asks for waits for an approval."""
-        context = self._chat_context(by)
+    def ask(self, text: str, by: str = "operator", role: Role = Role.OPERATOR) -> Iterator[Event]:
+        """Events that answer `text`; a change it asks for waits for an approval, and a viewer's text asks for none.
+
+        A model is told again what was said before by the same person in the same role: what a viewer said must not
+        be taken for an operator's words later.
+        """
+        context = self._chat_context(by, role)
+        past = tuple(exchange for exchange in self._exchanges if (exchange.by, exchange.role) == (by, role))
         said = []
-        for event in self._chat.answer(text, context, self._exchanges):
+        for event in self._chat.answer(text, context, past):
             if isinstance(event, AnswerText):
                 said.append(event.text)
             yield event
-        self._exchanges = (*self._exchanges, Exchange(text, "".join(said)))
+        self._exchanges = (*self._exchanges, Exchange(text, "".join(said), by, role))
 
     def pending(self) -> tuple[Pending, ...]:
         """Proposals that wait for a person, oldest first."""
@@ -145,8 +151,14 @@ class Session:
         verdict = self._desk.check(edited, self._desk.look()[0], Mode.APPROVE)
         return journal.edit(approval_id, decision, verdict, now_s=now_s, expiry_s=self._desk.policy.approval_expiry_s)
 
-    def propose(self, action: Action) -> Proposed:
-        """Put a change a person asked for before the gate; if it passes, it waits for an approval in every mode."""
+    def propose(self, action: Action, role: Role = Role.OPERATOR) -> Proposed:
+        """Put a change a person asked for before the gate; if it passes, it waits for an approval in every mode.
+
+        Raises:
+            NotAllowedError: the person's role does not let them ask for changes.
+        """
+        if not role.may_ask_for_changes:
+            raise NotAllowedError(f"a {role} cannot ask for changes; an {Role.OPERATOR} must. Nothing was proposed")
         mode = Mode.SHADOW if self._desk.mode is Mode.SHADOW else Mode.APPROVE
         verdict = self._desk.check(action, self._desk.look()[0], mode)
         record = self._desk.journal.propose(
@@ -202,15 +214,16 @@ class Session:
         self._persistence = end["persistence"]
         return report_of(number, end, self._desk.journal)
 
-    def _chat_context(self, by: str) -> ChatContext:
+    def _chat_context(self, by: str, role: Role) -> ChatContext:
         snapshot, _ = self._desk.look()
         self._desk.observe(snapshot)
         diagnosis = diagnose(snapshot, self._desk.skills(snapshot))
         return ChatContext(
             planning=self._desk.planning(snapshot, diagnosis, self._persistence),
             changes=changes_text(self._desk.journal.records()),
-            propose=self.propose,
+            propose=lambda action: self.propose(action, role),
             user=by,
+            role=role,
         )
 
     def _remember(self, ended: tuple[Record, ...]) -> None:

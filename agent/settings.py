@@ -15,6 +15,7 @@ from harness.policy import Policy
 from stack.catalogue import setting_named
 from stack.errors import InputError, UnknownSettingError
 from stack.local.configuration import LocalStack
+from stack.redaction import SECRET_NAME, keep_secret, keep_url_secret
 
 DEFAULT_FILE = Path("flashvector.toml")
 
@@ -79,6 +80,13 @@ class Settings(BaseSettings):
                 raise ValueError(str(error)) from error
         return names
 
+    @model_validator(mode="after")
+    def _kept_secret(self) -> "Settings":
+        keep_secret(self.llm_api_key.get_secret_value())
+        for url in (*self.metrics_urls, *([self.llm_base_url] if self.llm_base_url else ())):
+            keep_url_secret(url)
+        return self
+
     @classmethod
     def settings_customise_sources(
         cls,
@@ -107,7 +115,12 @@ class Settings(BaseSettings):
             loaded: Settings = here(**{name: value for name, value in arguments.items() if value is not None})
         except ValidationError as error:
             raise InputError(_one_line(error, source)) from error
-        return loaded
+        return loaded.looking() if loaded.mode is Mode.SHADOW else loaded
+
+    def looking(self) -> "Settings":
+        """The same in shadow mode, without the token that opens all of an engine, where there is one for reading."""
+        stack = None if self.stack is None else self.stack.for_reading()
+        return self.model_copy(update={"mode": Mode.SHADOW, "stack": stack})
 
     def policy(self) -> Policy:
         """The policy of `policy_path`, with the settings and promises that were given here instead of its own.
@@ -150,8 +163,7 @@ def _one_line(error: ValidationError, path: Path | None) -> str:
     sources = f"{path}, FLASHVECTOR_ variables or arguments" if path else "FLASHVECTOR_ variables or arguments"
     problem = error.errors(include_url=False, include_context=False)[0]
     name = ".".join(str(part) for part in problem["loc"])
-    hidden = name.endswith(("api_key", "token", "store_url")) or isinstance(
-        problem["input"], dict
-    )  # a table may hold a token
+    # A table may hold a token, an address a password.
+    hidden = SECRET_NAME.search(name) or name.endswith("store_url") or isinstance(problem["input"], dict)
     found = "" if hidden else f", found {problem['input']!r}"
     return f"{sources}: {name}: {problem['msg']}{found}".replace("\n", " ")

@@ -37,6 +37,7 @@ from stack.local.admission import Promise
 from stack.local.live import LiveStack
 from stack.reader import StackReader
 from stack.recorded import replay_of
+from stack.redaction import redact_logs
 from stack.simulator.fleet import FleetSpec
 from stack.simulator.hardware.step_times import usual_precision
 
@@ -108,7 +109,7 @@ def recorded_session(settings: Settings, folder: Path) -> Session:
         InputError: the folder is no usable recording.
     """
     replay = replay_of(folder, at_start=True)
-    shadow = settings.model_copy(update={"mode": Mode.SHADOW})
+    shadow = settings.looking()
     recorded_from = None if settings.stack is None else settings.stack.name
     desk = _desk(
         shadow,
@@ -160,6 +161,7 @@ def _desk(
     simulated: bool = False,
     counts_for: str | None = None,
 ) -> Desk:
+    redact_logs()
     store = open_store(settings.store)
     # What a shadow session cannot take it cannot use: without a lease no permit is ever committed.
     lease = None if settings.mode is Mode.SHADOW else Lease.take(store, name)

@@ -93,12 +93,16 @@ def _not_finite(ctx: SkillContext) -> list[Finding]:
 
 
 def _odd(ctx: SkillContext) -> list[Finding]:
-    """What the reader of the metrics found odd: context, unless it had to leave something out as unusable."""
+    """What the reader of the metrics found odd: context, unless it had to leave something out as unusable.
+
+    Their words may be those of a log line, which anybody can write who sends requests, so only their number is told.
+    """
     warnings = ctx.snapshot.warnings
     if not warnings:
         return []
     dropped = [warning for warning in warnings if LEFT_OUT in warning]
-    first = dropped[0] if dropped else warnings[0]
-    claim = f"{len(warnings)} oddities in the input, first: {first}"
+    claim = (
+        f"{len(warnings)} oddities in the input, something had to be left out for {len(dropped)}; diagnose lists them."
+    )
     evidence: dict[str, float | str | None] = {"warnings": float(len(warnings)), "left_out": float(len(dropped))}
     return [_claim("odd_input", claim, 0.35 if dropped else 0.2, FLEET, evidence)]

@@ -32,7 +32,7 @@ def _remembered(episode: PastEpisode, finding: Finding) -> Finding:
         cause="past_episode",
         claim=(
             f"{episode.setting} on {episode.target} {episode.before} -> {episode.after} for {episode.cause}: "
-            f"{episode.ending} ({episode.reason})."
+            f"{episode.ending}, measured {episode.measured or 'nothing'}."
         ),
         severity=0.0,
         confidence=min(1.0, max(0.0, episode.similarity_ratio)),

@@ -35,6 +35,7 @@ class PastEpisode:
 
     Attributes:
         ending: one of the four endings.
+        measured: improved, worse, inconclusive or unmeasured; empty when nothing was looked at.
         similarity_ratio: 1 for the same stack and traffic just now, towards 0 with age and distance.
         age_s: how long ago it ended.
     """
@@ -45,7 +46,7 @@ class PastEpisode:
     before: Value
     after: Value
     ending: str
-    reason: str
+    measured: str
     similarity_ratio: float
     age_s: float
 

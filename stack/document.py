@@ -9,8 +9,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from stack.errors import InputError
+from stack.redaction import SECRET_NAME, redacted
 
 INCIDENT_FILE = "incident.toml"
+FOUND_MAX = 60
 BARE = re.compile(r"[A-Za-z0-9_-]+")
 """Keys that TOML takes without quotes."""
 
@@ -30,10 +32,18 @@ def document(path: Path) -> dict[str, Any]:
 
 
 def first_problem(error: ValidationError) -> str:
-    """The first of the problems pydantic found, on one line, with its field."""
+    """The first of the problems pydantic found, on one line, with its field and the plain value that was found."""
     problem = error.errors()[0]
     field = ".".join(str(part) for part in problem["loc"])
-    return f"{field}: {problem['msg']}" if field else str(problem["msg"])
+    found = _found(problem["input"]) if "found" not in problem["msg"] and not SECRET_NAME.search(field) else ""
+    return f"{field}: {problem['msg']}{found}" if field else str(problem["msg"])
+
+
+def _found(value: object) -> str:
+    if not isinstance(value, (str, int, float)):
+        return ""
+    text = redacted(repr(value))
+    return f", found {text if len(text) <= FOUND_MAX else text[: FOUND_MAX - 3] + '...'}"
 
 
 def toml_of(table: dict[str, Any], name: str = "") -> str:

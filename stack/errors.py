@@ -9,9 +9,17 @@ FlashVectorError
     └── ReadBackError     the write was sent, but what was read back differs; `holds` says what it has now
 """
 
+from stack.redaction import clean
+
 
 class FlashVectorError(Exception):
-    """Root of every error raised on purpose; its text is one clear line for the person who must act."""
+    """Root of every error raised on purpose; its text is one clear line for the person who must act.
+
+    Much of it is what other programs said, so it is made plain and free of secrets here, wherever it goes from here.
+    """
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(clean(str(message)))
 
 
 class InputError(FlashVectorError):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import httpx
 
 from stack.errors import InputError, UnreachableError
+from stack.redaction import keep_url_secret
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,8 @@ def fetched(
         UnreachableError: nothing answered, or not all of it in time.
         InputError: the address is malformed, or the answer is larger than allowed.
     """
+    if "@" in address:
+        keep_url_secret(address)
     try:
         if client is not None:
             return _read(client, address, limits, headers)

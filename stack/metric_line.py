@@ -11,6 +11,8 @@ from stack.errors import InputError
 from stack.metric_names import ENGINE_PREFIXES, PROBE_PREFIX, PROCESS_START
 
 _KNOWN = (*ENGINE_PREFIXES, PROBE_PREFIX, "haproxy_", PROCESS_START)
+LINE_MAX = 65_536
+"""Longest line, in characters: a hundred labels of usual length; parsing takes time with the square of their number."""
 _WELL_FORMED = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*(\{.*\})?\s+\S+(\s+-?\d+)?(\s+#.*)?$")
 
 
@@ -64,6 +66,8 @@ def lines_in(text: str, source: str) -> Iterator[MetricLine]:
         line = raw.strip()
         if not line or line.startswith("#"):
             continue
+        if len(line) > LINE_MAX:
+            raise InputError(f"{source}, line {number}: expected at most {LINE_MAX} characters, found {len(line)}")
         if not _WELL_FORMED.match(line):
             raise InputError(f"{source}, line {number}: expected `metric{{labels}} value`, found {shortened(line)!r}")
         if not is_known(line):

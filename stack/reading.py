@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from stack.outside_text import name_of
+from stack.redaction import clean
 from stack.setting import Value
 
 GATEWAY = "gateway"
@@ -91,7 +93,7 @@ class Histogram:
 
 @dataclass(frozen=True)
 class Reading:
-    """One scrape of one replica.
+    """One scrape of one replica. Its texts came from outside: the name has a name's form, the rest is plain.
 
     Attributes:
         replica: the replica's name, or `GATEWAY`.
@@ -113,3 +115,17 @@ class Reading:
     view: View = View.ENGINE
     origin: str = ""
     warnings: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Make the texts harmless before anybody sees them."""
+        object.__setattr__(self, "replica", name_of(self.replica))
+        object.__setattr__(self, "configuration", {key: _told(key, one) for key, one in self.configuration.items()})
+        object.__setattr__(self, "origin", clean(self.origin))
+        object.__setattr__(self, "warnings", tuple(map(clean, self.warnings)))
+
+
+def _told(key: str, value: Value) -> Value:
+    """What an engine says of itself; its model and GPU are names, which people read in sentences of ours."""
+    if not isinstance(value, str):
+        return value
+    return name_of(value) if key in ("model_name", "gpu") else clean(value)

@@ -16,6 +16,7 @@ from stack.document import INCIDENT_FILE, document, first_problem
 from stack.errors import InputError, UnknownSettingError
 from stack.exposition import render
 from stack.metric_line import MetricLine, lines_in
+from stack.outside_text import name_of
 from stack.reading import Reading
 from stack.samples import readings_of
 from stack.setting import Value
@@ -65,12 +66,23 @@ def read_recording(folder: Path) -> Recording:
     Raises:
         InputError: a file is absent or a line is wrong; the text names file and line.
     """
-    window_s = document(folder / INCIDENT_FILE).get("window_s")
     return Recording(
         readings=tuple(_readings(_samples_file(folder))),
         settings=_read_settings(folder / SETTINGS_FILE),
-        window_s=float(window_s) if isinstance(window_s, (int, float)) and window_s > 0 else None,
+        window_s=_window_s(folder / INCIDENT_FILE),
     )
+
+
+class _Window(BaseModel):
+    window_s: Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)] | None = None
+
+
+def _window_s(path: Path) -> float | None:
+    """The one field that a reader may know of what else tells the truth."""
+    try:
+        return _Window.model_validate(document(path)).window_s
+    except ValidationError as error:
+        raise InputError(f"{path}: {first_problem(error)}") from error
 
 
 def write_recording(folder: Path, readings: Iterable[Reading], settings: Settings) -> None:
@@ -154,7 +166,7 @@ def _read_settings(path: Path) -> Settings:
     for name, values in settings.items():
         for target, value in values.items():
             _check_setting(path, name, target, value)
-    return settings
+    return {name: {name_of(target): value for target, value in values.items()} for name, values in settings.items()}
 
 
 def _check_setting(path: Path, name: str, target: str, value: Value) -> None:

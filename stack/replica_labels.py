@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
+from stack.outside_text import name_of
+
 Labels: TypeAlias = tuple[str, str, str]
 """(instance or pod, model, engine); an empty part means that the series does not carry that label."""
 
@@ -20,7 +22,8 @@ def matches(partial: Labels, full: Labels) -> bool:
 def replica_name(labels: Labels, all_labels: Iterable[Labels], given: str | None) -> str:
     """The name of the replica with these labels: its instance, else `given`, else its model, with the engine's index.
 
-    Model and engine are part of a named instance's replicas only where the instance has several.
+    Model and engine are part of a named instance's replicas only where the instance has several. Whoever configures or
+    asks an engine chooses these labels, so what has no name's form is replaced, see `stack.outside_text.name_of`.
     """
     instance, model, engine = labels
     others = [other for other in all_labels if other[0] == instance]
@@ -31,5 +34,5 @@ def replica_name(labels: Labels, all_labels: Iterable[Labels], given: str | None
             parts.append(model)
         if len({other[2] for other in others}) > 1:
             parts.append(engine)
-        return "/".join(parts)
-    return "/".join(part for part in (model, engine) if part) or "engine"
+        return "/".join(map(name_of, parts))
+    return "/".join(name_of(part) for part in (model, engine) if part) or "engine"

@@ -1,7 +1,5 @@
 """One scrape of a /metrics address."""
 
-from urllib.parse import urlsplit
-
 import httpx
 
 from stack.clock import Clock
@@ -11,6 +9,7 @@ from stack.fetch import LIMITS, Limits, fetched
 from stack.metric_line import is_known, text_of
 from stack.metric_names import WIRE_NAMES
 from stack.reading import Reading
+from stack.redaction import place_of
 
 
 def is_address(source: str) -> bool:
@@ -43,7 +42,7 @@ def scraped(
     if answer.status != httpx.codes.OK:
         raise InputError(f"{address}: answered {answer.status}; expected 200 and Prometheus text")
     text = _without_unread(text_of(answer.body, address))
-    return readings_in(text, address, time_s=clock.now_s(), replica=replica or urlsplit(address).netloc, strict=False)
+    return readings_in(text, address, time_s=clock.now_s(), replica=replica or place_of(address), strict=False)
 
 
 def _without_unread(text: str) -> str:

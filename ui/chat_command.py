@@ -10,7 +10,6 @@ from rich.prompt import Prompt
 from agent.session import Session
 from agent.settings import Settings
 from agent.wiring import live_session, simulated_session
-from harness.mode import Mode
 from stack.errors import UnreachableError
 from ui.answer import print_answer
 from ui.decision import decided
@@ -63,7 +62,7 @@ def _about_live_stack(settings: Settings, console: Console, question: str | None
     if question is None:
         look_after(settings, console)
         return
-    onlooker = settings.model_copy(update={"mode": Mode.SHADOW, "store_path": None, "store_url": None})
+    onlooker = settings.looking().model_copy(update={"store_path": None, "store_url": None})
     with live_session(onlooker) as session, console.status("Looking at the stack"):
         report = session.cycle()
         if report.blind:

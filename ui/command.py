@@ -9,6 +9,8 @@ import typer
 from rich.console import Console
 
 from stack.errors import FlashVectorError, InputError
+from stack.redaction import redact_logs
+from ui.interruption import INTERRUPTED
 
 FAILED = 1
 BAD_INPUT = 2
@@ -36,6 +38,7 @@ def application(arguments: Sequence[str]) -> typer.Typer:
 
     A diagnosis need not wait for the loop's libraries to load.
     """
+    redact_logs()
     app = typer.Typer(name="flashvector", add_completion=False, pretty_exceptions_enable=False)
     app.callback(no_args_is_help=True)(flashvector)
     for name in arguments[:1] if arguments and arguments[0] in COMMANDS else COMMANDS:
@@ -52,13 +55,15 @@ def flashvector() -> None:
 
 
 def main() -> NoReturn:
-    """Run the command line: exit code 0 done, 1 failed, 2 bad input."""
+    """Run the command line: exit code 0 done, 1 failed, 2 bad input, 130 interrupted."""
     try:
         application(sys.argv[1:])()
     except InputError as error:
         _stop(str(error), BAD_INPUT)
     except FlashVectorError as error:
         _stop(str(error), FAILED)
+    except KeyboardInterrupt:
+        _stop("interrupted", INTERRUPTED)
     sys.exit(0)
 
 

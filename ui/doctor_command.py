@@ -18,6 +18,7 @@ from harness.policy import Policy
 from stack.clock import WallClock
 from stack.errors import FlashVectorError
 from stack.local.reading.metric_contract import TargetContract, check
+from stack.redaction import clean
 from stack.simulator.engine.kernels import available
 from stack.source import snapshot_from
 
@@ -30,6 +31,11 @@ class Check:
     ok: bool
     found: str
     costs: str = ""
+
+    def __post_init__(self) -> None:
+        """Addresses and what answered there may hold secrets."""
+        for part in ("name", "found", "costs"):
+            object.__setattr__(self, part, clean(getattr(self, part)))
 
 
 def doctor(

@@ -6,6 +6,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 
+INTERRUPTED = 130
+"""Exit code, as shells give it."""
+
 
 @dataclass
 class Interruption:

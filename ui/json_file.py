@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from stack.errors import InputError
+from stack.redaction import redacted_tree
 
 
 def check_writable(path: Path) -> None:
@@ -30,6 +31,6 @@ def write_json(path: Path, result: Mapping[str, object]) -> None:
         InputError: the file cannot be written.
     """
     try:
-        path.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+        path.write_text(json.dumps(redacted_tree(result), indent=2) + "\n", encoding="utf-8")
     except OSError as error:
         raise InputError(f"--json {path}: cannot be written: {error.strerror}") from error

@@ -43,7 +43,8 @@ def record(
     question: Annotated[str, typer.Option(help="What the operator asks.")] = QUESTION,
 ) -> None:
     """Record the metrics of the live stack as an incident folder. Ctrl-C ends it and keeps what was recorded."""
-    configuration, clock, console = read_stack(config), WallClock(), Console(stderr=True, soft_wrap=True)
+    configuration, clock = read_stack(config).for_reading(), WallClock()
+    console = Console(stderr=True, soft_wrap=True)
     check_free(folder)
     length_s = (minutes if last is None else last) * 60
     step_s = step or usual_step_s(length_s, len(configuration.replicas))

@@ -122,7 +122,7 @@ def diagnosis_text(diagnosis: Diagnosis, snapshot: Snapshot, actions: Sequence[A
             lines.append(f"   {escape(finding.advice)}")
     lines += [
         f"Could try: {escape(action.setting)} on {escape(action.target)} "
-        f"{in_words(action.before)} -> {in_words(action.after)}: {escape(action.reason)}"
+        f"{in_words(action.before)} -> {in_words(action.after)}{_unless_said(action.reason, diagnosis)}"
         for action in actions
     ]
     if diagnosis.problems and diagnosis.problems[0].tunable and not actions:
@@ -131,6 +131,10 @@ def diagnosis_text(diagnosis: Diagnosis, snapshot: Snapshot, actions: Sequence[A
     lines += [f"Missing: {escape(m.signal)} on {escape(m.target)}: {escape(m.costs)}" for m in diagnosis.missing]
     lines += [f"Note: {escape(warning)}" for warning in snapshot.warnings]
     return "\n".join(lines)
+
+
+def _unless_said(reason: str, diagnosis: Diagnosis) -> str:
+    return "" if any(reason == finding.claim for finding in diagnosis.problems) else f": {escape(reason)}"
 
 
 def _headline(diagnosis: Diagnosis, scrapes: int) -> str:

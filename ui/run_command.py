@@ -16,12 +16,10 @@ from harness.journal.record import ENDED
 from harness.mode import Mode
 from stack.errors import InputError, UnreachableError
 from ui.episode import episode_json, episode_text
-from ui.interruption import Interruption, interruption
+from ui.interruption import INTERRUPTED, Interruption, interruption
 from ui.json_file import check_writable, write_json
 from ui.report import Json, plain
 from ui.sightings import Sightings
-
-INTERRUPTED = 130
 
 
 def run(

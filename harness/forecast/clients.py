@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 
 from stack.snapshot import Signal, Snapshot
 
@@ -49,7 +50,8 @@ def clients_in(snapshots: Sequence[Snapshot]) -> Clients:
     """
     looks: list[float] = []
     peaks: list[float] = []
-    answered = window_s = 0.0
+    pauses_s: list[float] = []
+    answered = 0.0
     for snapshot in reversed(snapshots):
         found = _inside(snapshot)
         if not found or not _equal([*peaks, max(found)]):
@@ -57,13 +59,13 @@ def clients_in(snapshots: Sequence[Snapshot]) -> Clients:
         looks += found[:2]
         peaks.append(max(found))
         answered += snapshot.value(Signal.FINISHED) or 0.0
-        window_s += snapshot.window_s or 0.0
+        pauses_s += _pauses_s(snapshot, max(found))
     count = round(max(peaks, default=0.0))
     if count < FEWEST or answered < TURNOVERS * count or len(peaks) < WINDOWS_MIN:
         return NOBODY_WAITS
     if not _ceiling(looks, peaks, float(count)):
         return Clients(unsure=count)
-    return Clients(count, _pause_s(count, answered / window_s, snapshots[-1]))
+    return Clients(count, median(pauses_s) if pauses_s else 0.0)
 
 
 def _ceiling(looks: Sequence[float], peaks: Sequence[float], count: float) -> bool:
@@ -71,11 +73,17 @@ def _ceiling(looks: Sequence[float], peaks: Sequence[float], count: float) -> bo
     return len(peaks) >= WINDOWS_SURE or full >= FULL_SHARE * len(looks)
 
 
-def _pause_s(count: int, per_s: float, snapshot: Snapshot) -> float:
-    """Interactive response time law: clients over throughput is the time of an answer and the pause together."""
-    answer_s = snapshot.value(Signal.E2E_MEAN_S)
-    pause_s = 0.0 if answer_s is None else count / per_s - answer_s
-    return pause_s if answer_s and pause_s > PAUSE_MIN_RATIO * answer_s else 0.0
+def _pauses_s(snapshot: Snapshot, count: float) -> list[float]:
+    """Interactive response time law: clients over throughput is the time of an answer and the pause together.
+
+    Told by every window for itself, since settings may have changed between them, and the median counts, since a window
+    in which the clients only began tells of no pause.
+    """
+    answer_s, per_s = snapshot.value(Signal.E2E_MEAN_S), snapshot.per_s(Signal.FINISHED)
+    if not answer_s or not per_s:
+        return []
+    pause_s = count / per_s - answer_s
+    return [pause_s if pause_s > PAUSE_MIN_RATIO * answer_s else 0.0]
 
 
 def _inside(snapshot: Snapshot) -> list[float]:

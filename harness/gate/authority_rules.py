@@ -75,36 +75,35 @@ def authority(case: Case) -> Answer:
 
 
 def _most_share(case: Case) -> float:
-    """A drain cannot be smaller than a replica: its fair share is always within reach."""
-    fair = 1.0 / max(1, len(case.snapshot.replicas))
+    """Weights can move a little; a drain cannot be smaller than a replica, whose fair share is always within reach."""
     limit = case.policy.blast.traffic_moved_max_ratio
-    return max(limit, fair + 1e-9) if case.takes_away else limit
+    if case.setting.name == "routing_weight" and not case.takes_away:
+        return limit
+    return max(limit, 1.0 / max(1, len(case.snapshot.replicas)) + 1e-9)
 
 
 def _moved_share(case: Case) -> float:
-    """Share of the fleet's traffic that goes elsewhere by routing weights; 0 for what routes nothing."""
-    before = _weights(case)
+    """Share of the fleet's traffic that goes elsewhere, by routing weights; 0 for what routes nothing."""
+    weights = _weights(case)
+    drained = {name for name, state in case.snapshot.settings.get("replica_state", {}).items() if state == "drain"}
+    before = {name: 0.0 if name in drained else weight for name, weight in weights.items()}
     if case.takes_away:
-        after = {name: 0.0 if name in case.targets else weight for name, weight in before.items()}
+        after = before | dict.fromkeys(case.targets, 0.0)
     elif case.setting.name == "routing_weight":
-        after = {name: _number(case.action.after) if name in case.targets else w for name, w in before.items()}
+        after = before | dict.fromkeys(case.targets, _number(case.action.after))
+    elif case.setting.name == "replica_state":
+        after = before | {name: weights[name] for name in case.targets}
     else:
         return 0.0
-    total, left = sum(before.values()), sum(after.values())
-    if total <= 0:
-        return 0.0
-    if left <= 0:
-        return 1.0
-    return sum(abs(after[name] / left - before[name] / total) for name in before) / 2
+    total, left = sum(before.values()) or 1.0, sum(after.values()) or 1.0
+    return sum(abs(after[name] / left - before[name] / total) for name in weights) / 2
 
 
 def _weights(case: Case) -> dict[str, float]:
-    """Weights of the replicas that take requests; equal ones where they were not all read."""
+    """Every replica's weight; equal ones where they were not all read."""
     told = case.snapshot.settings.get("routing_weight", {})
-    states = case.snapshot.settings.get("replica_state", {})
-    names = [name for name in case.snapshot.replicas if states.get(name) != "drain" or name in case.targets]
-    known = all(name in told for name in names)
-    return {name: _number(told[name]) if known else 1.0 for name in names}
+    known = all(name in told for name in case.snapshot.replicas)
+    return {name: _number(told[name]) if known else 1.0 for name in case.snapshot.replicas}
 
 
 def _number(value: Value) -> float:

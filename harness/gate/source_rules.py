@@ -1,5 +1,6 @@
 """Rules about the sources of the evidence: one sound series each, a clock that is right, and no contradiction."""
 
+from harness.action import AGENT
 from harness.gate.case import Answer, Case, allow, deny
 from harness.gate.corroboration import signs_of_trouble
 from stack.setting import SettingClass
@@ -44,7 +45,7 @@ def corroborated(case: Case) -> Answer:
     """One source may be wrong or forged: what cannot be undone at once needs the trouble seen by two of them."""
     if case.setting.setting_class is SettingClass.A:
         return allow("class A is undone at once")
-    if case.action.requested_by != "agent":
+    if case.action.requested_by != AGENT:
         return allow(f"asked for by {case.action.requested_by}")
     targets = tuple(sorted(case.snapshot.replicas)) if case.action.target == FLEET else (case.action.target,)
     signs = {source: sign for target in targets for source, sign in signs_of_trouble(case, target).items()}

@@ -17,6 +17,7 @@ from harness.journal.store import Store
 from harness.verdict import Verdict
 from stack.clock import Clock
 from stack.errors import UnknownSettingError
+from stack.redaction import redacted_tree
 from stack.setting import SettingClass
 
 
@@ -98,6 +99,8 @@ class Ledger:
             raise TransitionError(f"action {action_id}: there is no way from {source} to {to}")
         if to is State.ARMED or source in OPEN:
             self.held_lease()
+        # A permit holds the undo, which is stored as it is; the words in it are the verdict's, and those are redacted.
+        columns = {name: value if name == "permit" else redacted_tree(value) for name, value in columns.items()}
         guarded = update(ACTION).where(ACTION.c.id == action_id, ACTION.c.state == source.value)
         if connection.execute(guarded.values(state=to.value, **columns)).rowcount != 1:
             raise TransitionError(f"action {action_id}: expected it to be {source}, somebody else moved it")

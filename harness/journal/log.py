@@ -7,6 +7,7 @@ from sqlalchemy import Connection, insert, select, update
 
 from harness.journal.chain import link_hash, row_digest
 from harness.journal.schema import ACTION, EVENT, HEAD
+from stack.redaction import redacted_tree
 
 
 def append(
@@ -29,7 +30,7 @@ def append(
         "time_s": float(time_s),
         "at": at,
         "what": what,
-        "numbers": dict(numbers),
+        "numbers": redacted_tree(numbers),
         "action_digest": None if action_id is None else digest_of(connection, action_id),
         "previous_hash": head["hash"],
     }

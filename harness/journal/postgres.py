@@ -8,6 +8,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from harness.errors import StoreError
+from stack.redaction import SECRET_NAME, keep_secret, redacted
 
 DRIVER = "postgresql+psycopg"
 WRITE_LOCK = 0x666C6173685F76
@@ -17,7 +18,7 @@ IDLE_S = 15.0
 
 
 def postgres_url(text: str) -> URL:
-    """The address of a database.
+    """The address of a database; its password is written down nowhere from here on.
 
     Raises:
         StoreError: it is none, or the driver is not installed; the password in it is not repeated.
@@ -28,7 +29,16 @@ def postgres_url(text: str) -> URL:
         raise StoreError(f"store_url: expected {DRIVER}://USER@HOST/DATABASE, found something else") from error
     if url.drivername != DRIVER:
         raise StoreError(f"store_url: expected {DRIVER}://USER@HOST/DATABASE, found {url.drivername}")
+    named = [value for name, values in url.normalized_query.items() if SECRET_NAME.search(name) for value in values]
+    for password in (url.password or "", *named):
+        keep_secret(password)
     return url
+
+
+def postgres_name(url: URL) -> str:
+    """The address in messages: without who uses it."""
+    place = URL.create(url.drivername, host=url.host, port=url.port, database=url.database, query=url.query)
+    return redacted(place.render_as_string())
 
 
 def postgres_engine(url: URL, busy_timeout_s: float, *, read_only: bool = False) -> Engine:

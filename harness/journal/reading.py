@@ -120,10 +120,13 @@ class JournalReader:
         return History(tuple(past), frozen, watched_s, refused_s)
 
     def _wrote(self, connection: Connection, since_s: float) -> tuple[Record, ...]:
-        """Open actions, and ended ones that wrote and were last touched since then."""
-        late = func.coalesce(ACTION.c.touched_s, 0.0) >= since_s
-        recent = and_(ACTION.c.state.in_(_names(ENDED)), ACTION.c.applied_s.is_not(None), late)
-        query = self._actions().where(or_(ACTION.c.state.in_(_names(OPEN)), recent))
+        """Open actions, and ended ones that wrote and were last touched since then.
+
+        What was written in part and taken back at once was never applied as a whole, but it was written.
+        """
+        ended = ACTION.c.state.in_(_names(ENDED - {State.NOTHING_DONE}))
+        late = func.coalesce(ACTION.c.touched_s, ACTION.c.armed_s) >= since_s
+        query = self._actions().where(or_(ACTION.c.state.in_(_names(OPEN)), and_(ended, late)))
         return tuple(record_from(row) for row in connection.execute(query).mappings())
 
     def _frozen(self, connection: Connection) -> str | None:

@@ -12,13 +12,15 @@ from harness.journal.record import Permit, Record, State, Step
 from harness.outcome import Measured, Verification
 from harness.verdict import RuleResult, Ruling, Verdict
 from stack.layer import Layer
+from stack.redaction import redacted_tree
 
 Json: TypeAlias = dict[str, Any]
 
 
 def action_row(action: Action) -> Json:
     """An action as JSON."""
-    return asdict(action)
+    row: Json = redacted_tree(asdict(action))
+    return row
 
 
 def action_from(row: Mapping[str, Any]) -> Action:
@@ -31,7 +33,7 @@ def action_from(row: Mapping[str, Any]) -> Action:
 
 def verdict_row(verdict: Verdict) -> list[Json]:
     """A verdict as JSON."""
-    return [asdict(rule) for rule in verdict.rules]
+    return [redacted_tree(asdict(rule)) for rule in verdict.rules]
 
 
 def verdict_from(rows: list[Json]) -> Verdict:

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Engine, inspect
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from harness.errors import StoreError
-from harness.journal.postgres import postgres_cause, postgres_engine, postgres_url
+from harness.journal.postgres import postgres_cause, postgres_engine, postgres_name, postgres_url
 from harness.journal.sqlite import check_file, check_pages, create_file, sqlite_cause, sqlite_engine
 
 BUSY_TIMEOUT_S = 5.0
@@ -77,7 +77,7 @@ def _store(place: Place, busy_timeout_s: float, *, read_only: bool = False) -> S
     if isinstance(place, str):
         url = postgres_url(place)
         engine = postgres_engine(url, busy_timeout_s, read_only=read_only)
-        return Store(engine, url.render_as_string(hide_password=True), postgres_cause)
+        return Store(engine, postgres_name(url), postgres_cause)
     engine = sqlite_engine(place, busy_timeout_s, read_only=read_only)
     return Store(engine, "store in memory" if place is None else str(place), sqlite_cause)
 

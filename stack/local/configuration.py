@@ -1,7 +1,8 @@
 """What a local stack consists of: replicas, gateway, history. Read from the `[stack]` table of a configuration file."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -11,6 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, Va
 from stack.catalogue import PROFILES
 from stack.document import first_problem
 from stack.errors import InputError
+from stack.redaction import SECRET_NAME, keep_secret, keep_url_secret
 
 DEFAULT_PROFILE = "default"
 SOCKET_PATH_MAX = 100
@@ -134,6 +136,7 @@ class LocalStack(_Part):
         run_folder: sockets, generated configuration, logs and what is held; relative to the working directory.
         history: None: no Prometheus; windows then come from scrapes of our own.
         engine_token: for engines on other machines; on this one none is needed.
+        engine_read_token: opens what reads in them and nothing else; what only looks shows this one where there is one.
     """
 
     name: Name = "local"
@@ -143,9 +146,12 @@ class LocalStack(_Part):
     gateway: Gateway
     history: History | None = None
     engine_token: SecretStr = SecretStr("")
+    engine_read_token: SecretStr = SecretStr("")
 
     @model_validator(mode="after")
     def _unique(self) -> "LocalStack":
+        if self.engine_token.get_secret_value() and self.engine_token == self.engine_read_token:
+            raise ValueError("engine_read_token: expected another token than engine_token, which opens everything")
         names = [replica.name for replica in self.replicas]
         reserved = {"fleet", "gateway"} & set(names)
         urls = [replica.url for replica in self.replicas] + [self.gateway.url, self.gateway.metrics_url]
@@ -160,10 +166,36 @@ class LocalStack(_Part):
             raise ValueError(f"run_folder: {self.run_folder.absolute()} is too long a path for a socket in it")
         return self
 
+    @model_validator(mode="after")
+    def _kept_secret(self) -> "LocalStack":
+        for token in (self.engine_token, self.engine_read_token):
+            keep_secret(token.get_secret_value())
+        parts: tuple[Engine | Replica, ...] = (self.engine, *self.replicas)
+        for part in parts:
+            _keep_secrets(part.environment, part.arguments)
+        for profile in self.engine.profiles.values():
+            _keep_secrets({}, profile)
+        urls = [replica.url for replica in self.replicas] + [self.gateway.url, self.gateway.metrics_url]
+        for url in urls + ([self.history.url] if self.history else []):
+            keep_url_secret(url)
+        return self
+
     @property
     def names(self) -> tuple[str, ...]:
         """The replicas' names, in the order of the file."""
         return tuple(replica.name for replica in self.replicas)
+
+    def for_reading(self) -> "LocalStack":
+        """The same stack without the token that opens everything, where there is one for reading."""
+        if not self.engine_read_token.get_secret_value():
+            return self
+        return self.model_copy(update={"engine_token": SecretStr("")})
+
+    def engine_access(self, *, writes: bool) -> Mapping[str, str]:
+        """The headers that open an engine's plugin for us; none without a token."""
+        token, read_token = self.engine_token.get_secret_value(), self.engine_read_token.get_secret_value()
+        shown = token if writes else read_token or token
+        return {"Authorization": f"Bearer {shown}"} if shown else {}
 
     def replica(self, name: str) -> Replica:
         """The replica called `name`.
@@ -175,6 +207,14 @@ class LocalStack(_Part):
             if replica.name == name:
                 return replica
         raise InputError(f"no replica {name!r}; there are {', '.join(self.names)}")
+
+
+def _keep_secrets(environment: Mapping[str, str], arguments: Sequence[str]) -> None:
+    """Values of variables and arguments whose name says that they are secret: `HF_TOKEN`, `--api-key VALUE`."""
+    told = [*environment.items(), *pairwise(arguments), *(one.split("=", 1) for one in arguments if "=" in one)]
+    for name, value in told:
+        if SECRET_NAME.search(name):
+            keep_secret(value)
 
 
 def read_stack(path: Path) -> LocalStack:

@@ -29,7 +29,8 @@ class LiveStack:
     """
 
     def __init__(self, configuration: LocalStack, *, writes: bool, promise: Promise | None = None) -> None:
-        self._configuration, self._writes, self._promise = configuration, writes, promise
+        self._configuration = configuration if writes else configuration.for_reading()
+        self._writes, self._promise = writes, promise
         self._ends = ExitStack()
 
     def __enter__(self) -> Self:

@@ -23,7 +23,8 @@ class Turn:
     """One scripted answer.
 
     `calls` are (name, arguments); arguments that are text are sent as they are. `cut_after` drops the connection after
-    that many events; `gap_s` lies between events; `raw` is sent instead of all else; `usage` False leaves it out.
+    that many events; `gap_s` lies between events; `raw` is sent instead of all else; `usage` False leaves it out;
+    `metadata` stands where a server names the answer, the model, the call and the error.
     """
 
     text: str = ""
@@ -37,6 +38,7 @@ class Turn:
     raw: str | None = None
     usage: bool = True
     fragment: int = 5
+    metadata: str = ""
 
 
 class ScriptedEndpoint:
@@ -81,7 +83,7 @@ class ScriptedEndpoint:
         turn = turn(body) if callable(turn) else turn
         await asyncio.sleep(turn.delay_s)
         if turn.status != 200:
-            return _error(turn.status, f"scripted {turn.status}", turn.headers)
+            return _error(turn.status, turn.metadata or f"scripted {turn.status}", turn.headers)
         if turn.raw is not None:
             return PlainTextResponse(turn.raw, media_type="text/event-stream")
         return StreamingResponse(self._stream(turn, str(body["model"])), media_type="text/event-stream")
@@ -99,14 +101,16 @@ class ScriptedEndpoint:
             choices = [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}]
             return {**head, "choices": choices}
 
-        head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": model}
+        named = turn.metadata or "chatcmpl-1"
+        head = {"id": named, "object": "chat.completion.chunk", "created": 1, "model": turn.metadata or model}
+        head |= {"system_fingerprint": turn.metadata} if turn.metadata else {}
         yield event({"role": "assistant", "content": ""})
         for piece in _pieces(turn.text, turn.fragment):
             yield event({"content": piece})
         for index, (name, arguments) in enumerate(turn.calls):
             self._ids += 1
             function = {"name": name, "arguments": ""}
-            call = {"index": index, "id": f"call_{self._ids}", "type": "function", "function": function}
+            call = {"index": index, "id": f"call_{self._ids}{turn.metadata}", "type": "function", "function": function}
             yield event({"tool_calls": [call]})
             text = arguments if isinstance(arguments, str) else json.dumps(arguments)
             for piece in _pieces(text, turn.fragment):

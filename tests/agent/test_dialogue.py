@@ -66,7 +66,7 @@ def test_tools_are_called_and_an_ending_ends_with_its_result():
     assert talking.ending is not None and talking.ending.result == 7
     assert [event.name for event in events if isinstance(event, SkillCalled)] == ["look", "finish"]
     assert "".join(event.text for event in events if isinstance(event, AnswerText)) == "Let me look."
-    assert endpoint.requests[1]["messages"][-1]["content"] == "looked at 60 s"
+    assert endpoint.requests[1]["messages"][-1]["content"] == "<data>\nlooked at 60 s\n</data>"
     assert talking.usage.calls == 2 and talking.usage.tokens == 220
 
 
@@ -75,7 +75,8 @@ def test_parallel_calls_are_all_answered():
         Turn(calls=(("look", {"window_s": 1}), ("look", {"window_s": 2}))), Turn(calls=(("finish", {"value": 1}),))
     )
     talk(endpoint)
-    assert [m["content"] for m in endpoint.requests[1]["messages"][-2:]] == ["looked at 1 s", "looked at 2 s"]
+    answers = [m["content"] for m in endpoint.requests[1]["messages"][-2:]]
+    assert answers == ["<data>\nlooked at 1 s\n</data>", "<data>\nlooked at 2 s\n</data>"]
 
 
 @pytest.mark.parametrize(

@@ -47,14 +47,18 @@ def test_search_gives_values_and_what_became_of_them():
     )
     assert "running_request_cap" in endpoint.requests[1]["messages"][-1]["content"]
     assert plan.considered
-    assert plan.action is None and plan.reason == "thin evidence" and not plan.degraded
+    assert (
+        plan.action is None
+        and plan.reason == "no change; the model says (unverified): thin evidence"
+        and not plan.degraded
+    )
 
 
 def test_not_tunable_names_whom_to_ask():
     arguments = {"problem": 1, "reason": "the GPU throttles", "ask": "the hardware team"}
     plan, _ = planned(Turn(calls=(("not_tunable", arguments),)))
     assert plan.action is None
-    assert plan.not_tunable[0].advice == "the hardware team"
+    assert plan.not_tunable[0].advice == "the model says (unverified): the hardware team"
     assert not plan.not_tunable[0].tunable
 
 

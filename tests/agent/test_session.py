@@ -1,5 +1,6 @@
 """The loop end to end on the simulated stack, in process and in virtual time."""
 
+from dataclasses import replace
 from typing import Annotated
 
 import pytest
@@ -173,6 +174,16 @@ def test_no_plan_is_made_while_a_change_settles():
     settling = [report for report in reports if report.stage == "settling"]
     assert settling
     assert all(report.plan is None for report in settling if report.proposal is None and not report.ended)
+
+
+def test_a_planner_that_is_refused_again_and_again_is_not_asked_for_a_while():
+    talk = session(Mode.AUTO)
+    snapshot = live(talk, 2)[-1].snapshot
+    assert talk.cycle().plan is not None
+    context = SkillContext(snapshot=snapshot, enabled=frozenset({"running_request_cap"}))
+    for _ in range(30):
+        assert talk.propose(replace(starve_the_batch(context, cap=1), after=5000.0)).approval_id is None
+    assert talk.cycle().plan is None
 
 
 def test_stop_undoes_what_is_in_flight_and_halts_the_loop():

@@ -35,6 +35,20 @@ def test_a_stack_starts_in_shadow_unless_told_otherwise(monkeypatch):
     assert modes == {"local-cpu.toml": Mode.APPROVE, "local-gpu.toml": Mode.SHADOW, "compose/stack.toml": Mode.SHADOW}
 
 
+def test_in_shadow_only_the_token_for_reading_is_kept_where_there_is_one(monkeypatch):
+    monkeypatch.chdir(DEPLOY.parent)
+    stack = tomllib.loads((DEPLOY / "local-cpu.toml").read_text())["stack"] | {"engine_token": "opens-everything"}
+    both = stack | {"engine_read_token": "opens-what-reads"}
+
+    def held(settings: Settings) -> tuple[str, str]:
+        return settings.stack.engine_token.get_secret_value(), settings.stack.engine_read_token.get_secret_value()
+
+    assert held(Settings.load(stack=both)) == ("", "opens-what-reads")
+    assert held(Settings.load(stack=both, mode=Mode.AUTO)) == ("opens-everything", "opens-what-reads")
+    assert held(Settings.load(stack=both, mode=Mode.AUTO).looking()) == ("", "opens-what-reads")
+    assert held(Settings.load(stack=stack)) == ("opens-everything", "")
+
+
 def test_arguments_that_are_none_leave_the_default():
     assert Settings.load(slo_ttft_s=None).policy().slo.ttft_s == 1.0
 

@@ -23,6 +23,8 @@ from pathlib import Path
 reached = []
 sys.addaudithook(lambda event, what: event == "socket.connect" and reached.append(what[1]))
 
+import httpx
+
 from agent.settings import Settings
 from agent.wiring import live_session
 from stack.catalogue import SETTINGS
@@ -39,12 +41,18 @@ try:
             except StackError:
                 refused.append(setting.name)
         writers = sorted(type(one).__name__ for one in gc.get_objects() if type(one).__name__ in sys.argv[2:])
-        writing = any(one._writes for one in gc.get_objects() if type(one).__name__ == "EngineClient")
+        there = gc.get_objects()
+        writing = any(one._writes for one in there if type(one).__name__ == "EngineClient")
+        secrets = {one.get_secret_value() for one in there if type(one).__name__ == "SecretStr"} - {""}
+        shown = {one.headers.get("authorization") for one in there if type(one) is httpx.Client} - {None}
+        opens = sorted({*secrets, *(one.removeprefix("Bearer ") for one in shown)})
 except StackError as error:
-    writers, writing = [str(error)], True
+    writers, writing, opens = [str(error)], True, []
 local = [str(one) for one in reached if not isinstance(one, tuple)]
-print(json.dumps({"refused": len(refused) == len(SETTINGS), "writers": writers, "writing": writing, "local": local}))
+found = {"refused": len(refused) == len(SETTINGS), "writers": writers, "writing": writing, "opens": opens}
+print(json.dumps({**found, "local": local}))
 """
+FOR_ALL, FOR_READING = "opens-every-route", "opens-what-reads"
 WRITERS = ("LocalControl", "GatewayControl", "EngineControl", "RuntimeSocket", "Launches")
 
 
@@ -82,6 +90,8 @@ window_s = 5
 cycle_s = 1
 [stack]
 run_folder = "{folder}"
+engine_token = "{FOR_ALL}"
+engine_read_token = "{FOR_READING}"
 [stack.engine]
 command = ["vllm"]
 model = "smolkv"
@@ -103,11 +113,13 @@ metrics_url = "{pages.gateway.url}"
 
 
 def test_in_shadow_no_writer_is_held_and_the_runtime_socket_is_never_reached(stack):
-    assert looked(stack, "") == {"refused": True, "writers": [], "writing": False, "local": []}
+    nothing = {"refused": True, "writers": [], "writing": False, "local": []}
+    assert looked(stack, "") == nothing | {"opens": [FOR_READING]}
     assert stack[2] == []
 
 
 def test_in_approve_mode_it_is(stack):
     found = looked(stack, 'mode = "approve"')
     assert any(layout.ADMIN_SOCKET in place for place in found["local"])
+    assert FOR_ALL in found["opens"]
     assert stack[2]

@@ -19,7 +19,7 @@ NAMES = {
             "memory",
         }
     ),
-    "chat": frozenset({"slo", "mode", "enabled", "window", "fleet", "diagnosis", "missing", "memory"}),
+    "chat": frozenset({"role", "slo", "mode", "enabled", "window", "fleet", "diagnosis", "missing", "memory"}),
 }
 
 

@@ -96,8 +96,9 @@ def test_a_stop_that_could_not_be_drained_says_what_it_cost(live: Live, tmp_path
     hasty = live.configuration.model_copy(
         update={"engine": live.configuration.engine.model_copy(update={"drain_s": 0.5})}
     )
-    with users(live.url, 6, output=(200, 260)):
+    with users(live.url, 6, output=(200, 260)) as traffic:
         time.sleep(3.0)
+        traffic.stop = True
         done = restart(hasty, ("r1",), None)
     assert done[0].undrained > 0
     told = (live.configuration.run_folder / "events.jsonl").read_text(encoding="utf-8")

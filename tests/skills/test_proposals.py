@@ -166,11 +166,11 @@ def test_episodes_are_recalled_for_a_present_cause():
         before=32.0,
         after=64.0,
         ending="rolled_back",
-        reason="TTFT P99 got worse",
+        measured="worse",
         similarity_ratio=0.7,
         age_s=3600.0,
     )
     (told,) = recall_episodes(context(SEEN, recall=lambda _cause: [past]), cause="running_cap_binds")
-    assert "rolled_back" in told.claim
+    assert "rolled_back, measured worse" in told.claim
     assert told.severity == 0.0
     assert recall_episodes(context(SEEN), cause="running_cap_binds") == ()

@@ -18,6 +18,12 @@ def read(name: str) -> list[Reading]:
     return readings_in((DATA / name).read_text(), name)
 
 
+def test_a_line_too_long_to_be_read_in_time_is_refused_at_once():
+    labels = ",".join(f'l{n}="x"' for n in range(200_000))
+    with pytest.raises(InputError, match=r"line 1: expected at most 65536 characters, found [0-9]{7}"):
+        readings_in(f"vllm:num_requests_running{{{labels}}} 1\n", "long.prom")
+
+
 def test_a_scrape_of_todays_vllm_is_one_reading_with_its_configuration():
     (reading,) = read("kvfull_preempt.prom")
     assert reading.replica == "smolkv/0"

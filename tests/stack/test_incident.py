@@ -186,6 +186,14 @@ def test_bad_settings_are_refused(folder, text, word):
     assert "settings.json" in str(caught.value)
 
 
+@pytest.mark.parametrize("value", ['"30"', "true", "0", "-5.0", "inf", "nan"])
+def test_a_window_that_is_none_is_refused(folder, value):
+    path = folder / "incident.toml"
+    path.write_text(f"window_s = {value}\n{path.read_text()}")
+    with pytest.raises(InputError, match=r"incident\.toml: window_s: .*, found "):
+        read_recording(folder)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "word"),
     [

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from stack.exposition import readings_in
 from stack.reading import GATEWAY, Counter, Distribution, Gauge, Histogram, Reading, View
 from stack.signal_costs import GROUPS, NO_OBSERVATION, NOT_EXPORTED, SINGLE_SCRAPE
-from stack.snapshot import FLEET, Signal, Snapshot
+from stack.snapshot import FLEET, Oddity, Signal, Snapshot
 from stack.window import snapshot_of
 
 DATA = Path(__file__).parents[1] / "data"
@@ -152,6 +152,26 @@ def test_scrapes_out_of_order_are_put_in_order_with_a_warning():
     snapshot = snapshot_of([readings[1], readings[0], readings[2]], window_s=None)
     assert snapshot.value(Signal.FINISHED) == 9
     assert "out of order" in snapshot.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("values", "oddity"),
+    [
+        ([10.0, 20.0, 30.0, 40.0], None),
+        ([10.0, 20.0, 5.0, 9.0], Oddity.RESTARTED),
+        ([10.0, 905.0, 12.0, 910.0, 15.0], Oddity.DUPLICATED),
+    ],
+)
+def test_a_restart_is_told_from_two_processes_under_one_name(values: list[float], oddity: Oddity | None):
+    snapshot = snapshot_of(counted("r1", values) + counted("r2", [1.0, 2.0, 3.0]), window_s=60.0)
+    assert snapshot.oddities == ({} if oddity is None else {"r1": oddity})
+
+
+def test_two_samples_of_one_moment_and_samples_from_the_future_are_told():
+    twice = [*counted("r1", [10.0, 20.0]), *counted("r1", [11.0, 21.0])]
+    assert snapshot_of(twice, window_s=60.0).oddities == {"r1": Oddity.DUPLICATED}
+    assert snapshot_of(counted("r1", [10.0, 20.0]), window_s=60.0, now_s=14.0).oddities == {}
+    assert snapshot_of(counted("r1", [10.0, 20.0]), window_s=60.0, now_s=12.0).oddities == {"r1": Oddity.AHEAD}
 
 
 def test_fleet_counts_add_up_and_quantiles_come_from_merged_histograms():

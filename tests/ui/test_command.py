@@ -91,6 +91,8 @@ def test_diagnose_in_words_says_the_layer_first():
     result = flashvector("diagnose", str(DATA / "kvfull_preempt.prom"), str(DATA / "saturated_queue.prom"))
     assert result.returncode == 0, result.stderr
     assert "1. batching" in result.stdout
+    claims = [line.strip() for line in result.stdout.splitlines() if line.startswith("   ")]
+    assert all(result.stdout.count(claim) == 1 for claim in claims)
 
 
 def test_run_writes_the_same_result_for_the_same_seed(tmp_path):

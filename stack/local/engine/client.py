@@ -23,19 +23,18 @@ class EngineClient:
 
     Args:
         replica: the engine's name and address.
-        token: for an engine that asks for one.
+        headers: of every request, for an engine that asks for a token.
         writes: whether POST is possible.
     """
 
-    def __init__(self, replica: Replica, token: str = "", *, writes: bool = False) -> None:
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
+    def __init__(self, replica: Replica, headers: Mapping[str, str], *, writes: bool) -> None:
         self.replica, self._writes = replica, writes
         self._http = httpx.Client(base_url=replica.url, timeout=TIMEOUT, headers=headers, trust_env=False)
 
     @classmethod
     def of(cls, configuration: LocalStack, name: str, *, writes: bool = False) -> Self:
         """The client of the replica called `name`."""
-        return cls(configuration.replica(name), configuration.engine_token.get_secret_value(), writes=writes)
+        return cls(configuration.replica(name), configuration.engine_access(writes=writes), writes=writes)
 
     def limits(self) -> Answer:
         """Limits, bounds and state of the scheduler; see the plugin's README.
@@ -89,7 +88,8 @@ class EngineClient:
                 "nor set; start it with VLLM_PLUGINS=flashvector,flashvector_http and the plugin's --scheduler-cls"
             )
         if status == httpx.codes.FORBIDDEN:
-            raise UnreachableError(f"{name}: {self._place(route)} is not open to us; is engine_token right?")
+            token = "engine_token" if self._writes else "engine_token, or engine_read_token,"
+            raise UnreachableError(f"{name}: {self._place(route)} is not open to us; is {token} right?")
         try:
             found = answer.json()
         except ValueError:

@@ -9,6 +9,7 @@ from stack.local.configuration import LocalStack
 from stack.local.engine.client import EngineClient
 from stack.local.engine.limits import LIMIT_OF, held_value, span
 from stack.local.engine.step_times import StepTimes
+from stack.redaction import clean
 from stack.setting import Value
 from stack.snapshot import least_of, most_of
 
@@ -72,4 +73,4 @@ def _failures(name: str, state: Mapping[str, Any]) -> list[str]:
         return []
     failure = state.get("failure")
     what = failure.get("what") if isinstance(failure, dict) else failure
-    return [f"{name}: the plugin gave up inside the engine, which runs with its boot limits: {what}"]
+    return [f"{name}: the plugin gave up inside the engine, which runs with its boot limits: {clean(str(what))[:160]}"]

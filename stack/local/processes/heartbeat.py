@@ -1,13 +1,14 @@
 """Whether an engine gets on with its work. A wedged one keeps its port open and its `/health` at 200."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 import httpx
 
 from stack.clock import WallClock
 from stack.errors import InputError, UnreachableError
 from stack.reading import Counter, Distribution, Gauge
+from stack.redaction import place_of
 from stack.scrape import scraped
 
 TIMEOUT = httpx.Timeout(3.0, connect=1.0)
@@ -29,16 +30,18 @@ class Progress:
     mark: tuple[float, ...]
 
 
-def progress(url: str, token: str = "") -> Progress | None:
+def progress(url: str, access: Mapping[str, str]) -> Progress | None:
     """How far the engine at `url` is; None when it does not say.
 
     The plugin asks the engine itself. Without it the API server's gauges and counters must do, which show what the
     engine said after its last step.
+
+    Args:
+        access: headers that open the plugin's routes; see `LocalStack.engine_access`.
     """
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
     try:
         answer = httpx.get(
-            f"{url}/flashvector/steps", params={"last": 1}, headers=headers, timeout=TIMEOUT, trust_env=False
+            f"{url}/flashvector/steps", params={"last": 1}, headers=access, timeout=TIMEOUT, trust_env=False
         )
         if answer.status_code == httpx.codes.OK:
             state = answer.json()
@@ -46,6 +49,22 @@ def progress(url: str, token: str = "") -> Progress | None:
     except (httpx.HTTPError, ValueError, KeyError, TypeError):
         return None
     return _shown(url) if answer.status_code in _NO_PLUGIN else None
+
+
+def death(url: str) -> str | None:
+    """Why the process behind `url`, which has served, will not again; None where that cannot be said.
+
+    A vLLM API server that lost its engine answers `/health` with 503, or has closed its port and waits for its last
+    connections to end.
+    """
+    name = place_of(url)
+    try:
+        status = httpx.get(f"{url}/health", timeout=TIMEOUT, trust_env=False).status_code
+    except httpx.ConnectError:
+        return f"{name} runs and listens no longer"
+    except httpx.HTTPError:
+        return None
+    return f"{name} says that its engine is dead" if status == httpx.codes.SERVICE_UNAVAILABLE else None
 
 
 def _shown(url: str) -> Progress | None:
@@ -68,7 +87,7 @@ class Heartbeat:
     """
 
     def __init__(self, url: str, stuck_s: float) -> None:
-        self._name, self._stuck_s = urlsplit(url).netloc, stuck_s
+        self._name, self._stuck_s = place_of(url), stuck_s
         self._moved_s: float | None = None
         self._mark: tuple[float, ...] | None = None
 

@@ -1,15 +1,24 @@
 """Whether a service does what it is for. vLLM's `/health` says nothing of the engine behind it: we ask for a token."""
 
+from collections.abc import Mapping
+
 import httpx
+
+from stack.local.processes.heartbeat import progress
 
 TIMEOUT = httpx.Timeout(10.0, connect=1.0)
 
 
-def completion_trouble(url: str, model: str) -> str | None:
-    """Why the engine at `url` does not complete a prompt by one token; None when it does."""
+def completion_trouble(url: str, model: str, access: Mapping[str, str]) -> str | None:
+    """Why the engine at `url` does not serve; None when it completes a prompt by one token, or others' meanwhile."""
+    before = progress(url, access)
     document = {"model": model, "prompt": "a", "max_tokens": 1, "temperature": 0}
     try:
         answer = httpx.post(f"{url}/v1/completions", json=document, timeout=TIMEOUT, trust_env=False)
+    except httpx.ReadTimeout as error:
+        after = progress(url, access)
+        advances = before is not None and after is not None and after.working and after.mark != before.mark
+        return None if advances else f"{url} does not complete a prompt: {error or type(error).__name__}"
     except httpx.HTTPError as error:
         return f"{url} does not complete a prompt: {error or type(error).__name__}"
     if answer.status_code != httpx.codes.OK:

@@ -21,7 +21,7 @@ def replica_service(stack: LocalStack, replica: Replica) -> Service:
         kind=Kind.REPLICA,
         urls=(replica.url,),
         launch=partial(engine_launch, stack, replica),
-        trouble=partial(completion_trouble, replica.url, stack.engine.model),
+        trouble=partial(completion_trouble, replica.url, stack.engine.model, stack.engine_access(writes=False)),
         process=ManagedProcess(replica.name, stack.run_folder),
         ready_s=stack.engine.ready_s,
         grace_s=GRACE_S,
@@ -44,9 +44,9 @@ def engine_launch(stack: LocalStack, replica: Replica) -> Launch:
         *engine.profiles[profile],
         *("--host", replica.host, "--port", str(replica.port)),
     )
-    token = stack.engine_token.get_secret_value()
-    secret = {"FLASHVECTOR_VLLM_TOKEN": token} if token else {}
-    return Launch(command, {**engine.environment, **replica.environment, **secret})
+    tokens = {"FLASHVECTOR_VLLM_TOKEN": stack.engine_token, "FLASHVECTOR_VLLM_READ_TOKEN": stack.engine_read_token}
+    given = {name: token.get_secret_value() for name, token in tokens.items() if token.get_secret_value()}
+    return Launch(command, {**engine.environment, **replica.environment, **given})
 
 
 def profile_file(stack: LocalStack, replica: str) -> ProfileFile:

@@ -6,7 +6,7 @@ from time import monotonic
 
 from stack.local.configuration import LocalStack
 from stack.local.processes.events import EventLog, Tell, What
-from stack.local.processes.heartbeat import Heartbeat, progress
+from stack.local.processes.heartbeat import Heartbeat, death, progress
 from stack.local.processes.held_values import HeldValue, HeldValues, Write, lost_with_engine, lost_with_gateway
 from stack.local.processes.keeper import Beat, Keeper
 from stack.local.processes.service import Kind, Service
@@ -44,8 +44,13 @@ def teller(stack: LocalStack, say: Callable[[str], None]) -> Tell:
 
 
 def _engine_beat(stack: LocalStack, url: str) -> Beat:
-    heartbeat, token = Heartbeat(url, stack.engine.stuck_s), stack.engine_token.get_secret_value()
-    return lambda: heartbeat.trouble(progress(url, token), monotonic())
+    heartbeat, access = Heartbeat(url, stack.engine.stuck_s), stack.engine_access(writes=False)
+
+    def beat() -> str | None:
+        look = progress(url, access)
+        return (death(url) if look is None else None) or heartbeat.trouble(look, monotonic())
+
+    return beat
 
 
 def _lost_with(service: Service) -> Lost:

@@ -15,6 +15,7 @@ from stack.local.reading.beat import Beat, Beats
 from stack.local.reading.engine_facts import LIMITS, EngineFacts
 from stack.local.reading.nvml import DeviceMemory, NoDevice, Nvml, visible_devices
 from stack.reading import Gauge, Reading, View
+from stack.redaction import clean
 
 INTERVAL_S, WITHOUT_DEVICE_S = 10.0, 60.0
 """Time between two looks: memory moves slowly, and the plugin asks every worker between two engine steps."""
@@ -122,7 +123,7 @@ def _workers(facts: EngineFacts) -> tuple[list[Mapping[str, Any]], str]:
         return [], page.problem or "the plugin tells nothing of its workers"
     workers: list[Mapping[str, Any]] = [one for one in listed if isinstance(one, dict)]
     with_device = [one for one in workers if one.get("cuda")]
-    reason = next((str(one["reason"]) for one in workers if "reason" in one), "no worker has a device")
+    reason = next((clean(str(one["reason"]))[:160] for one in workers if "reason" in one), "no worker has a device")
     return with_device, "" if with_device else reason
 
 

@@ -10,6 +10,7 @@ import httpx
 from stack.errors import FlashVectorError
 from stack.fetch import Limits, fetched
 from stack.local.configuration import LocalStack, Replica
+from stack.redaction import clean
 
 LIMITS = Limits(connect_s=1.0, silence_s=3.0, total_s=5.0, most_bytes=1 << 20)
 
@@ -37,8 +38,7 @@ class EngineFacts:
     """
 
     def __init__(self, configuration: LocalStack, replica: Replica, client: httpx.Client) -> None:
-        token = configuration.engine_token.get_secret_value()
-        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._headers = configuration.engine_access(writes=False)
         self._url, self._client = replica.url, client
 
     def version(self) -> Page:
@@ -71,4 +71,4 @@ class EngineFacts:
 
 def _errors(document: Mapping[str, Any]) -> str:
     errors = document.get("errors")
-    return ": " + "; ".join(str(text)[:160] for text in errors.values()) if isinstance(errors, dict) else ""
+    return ": " + "; ".join(clean(str(text))[:160] for text in errors.values()) if isinstance(errors, dict) else ""

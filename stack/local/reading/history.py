@@ -4,7 +4,6 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from prometheus_api_client import PrometheusConnect
 from prometheus_api_client.exceptions import PrometheusApiClientException
@@ -19,6 +18,7 @@ from stack.local.reading.bounded_session import BoundedSession, TooMuchError
 from stack.metric_line import MetricLine
 from stack.metric_names import WIRE_NAMES
 from stack.reading import GATEWAY, Reading
+from stack.redaction import clean, place_of
 from stack.samples import readings_of
 
 SILENCE_S = 2
@@ -67,11 +67,12 @@ class Prometheus:
     def __init__(self, configuration: LocalStack) -> None:
         if configuration.history is None:
             raise InputError("expected a table [stack.history] that says where Prometheus listens, found none")
-        self._url = configuration.history.url
+        url = configuration.history.url
+        self._url = clean(url)
         self._targets = _targets(configuration)
         self._session = BoundedSession(total_s=TOTAL_S, most_bytes=MOST_BYTES)
         retry = Retry(total=0, redirect=0)
-        self._client = PrometheusConnect(self._url, session=self._session, timeout=SILENCE_S, retry=retry)
+        self._client = PrometheusConnect(url, session=self._session, timeout=SILENCE_S, retry=retry)
         self._selector = _selector(self._targets)
 
     def window(self, window_s: float, now_s: float, stale_after_s: float) -> Past | NoPast:
@@ -119,7 +120,7 @@ def _targets(configuration: LocalStack) -> Mapping[str, str]:
     """Our name of a target per value that `instance` may have."""
     named = {replica.name: replica.url for replica in configuration.replicas}
     named[GATEWAY] = configuration.gateway.metrics_url
-    return {instance: name for name, url in named.items() for instance in (name, urlsplit(url).netloc)}
+    return {instance: name for name, url in named.items() for instance in (name, place_of(url))}
 
 
 def _selector(targets: Iterable[str]) -> str:
@@ -162,7 +163,11 @@ def _words(error: Exception) -> str:
     if isinstance(error, NoConnectionError):
         return "no connection"
     if isinstance(error, PrometheusApiClientException):
-        return f"refused the query: {str(error)[:120]}"
+        return f"refused the query: {_short(error)}"
     if isinstance(error, (ValidationError, ValueError, KeyError, TypeError)):
         return "what answers there is not Prometheus"
-    return f"{type(error).__name__}: {str(error)[:120]}"
+    return f"{type(error).__name__}: {_short(error)}"
+
+
+def _short(error: Exception) -> str:
+    return clean(str(error))[:120]

@@ -3,11 +3,11 @@
 import json
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from stack.errors import InputError
 from stack.local.configuration import History, LocalStack
 from stack.reading import GATEWAY
+from stack.redaction import place_of
 
 ENGINE_JOB, GATEWAY_JOB = "engine", "gateway"
 LARGEST_ANSWER = "64MB"
@@ -48,7 +48,7 @@ def command(configuration: LocalStack) -> tuple[str, ...]:
         f"--config.file={here / 'prometheus.yml'}",
         f"--storage.tsdb.path={here / 'data'}",
         f"--storage.tsdb.retention.time={history.retention}",
-        f"--web.listen-address={urlsplit(history.url).netloc}",
+        f"--web.listen-address={place_of(history.url)}",
         "--log.level=warn",
     )
 
@@ -87,4 +87,4 @@ def _job(name: str, targets: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _target(url: str, instance: str) -> dict[str, Any]:
-    return {"targets": [urlsplit(url).netloc], "labels": {"instance": instance}}
+    return {"targets": [place_of(url)], "labels": {"instance": instance}}

@@ -1,5 +1,6 @@
 """Snapshots of a live local stack: Prometheus' windows, our own scrapes where it cannot give them, device figures."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -11,7 +12,7 @@ from stack.local.reading.device import DeviceProbe
 from stack.local.reading.history import NoPast, Past, Prometheus
 from stack.local.reading.scraping import Scraping
 from stack.local.reading.values import InForce
-from stack.reading import GATEWAY, Reading, View
+from stack.reading import GATEWAY, Reading
 from stack.snapshot import Facts, Missing, Signal, Snapshot
 from stack.window import snapshot_of
 
@@ -31,6 +32,7 @@ class LocalReader:
         history = configuration.history
         self._interval_s = history.scrape_interval_s if history else INTERVAL_S
         self._configuration, self._clock, self._in_force = configuration, clock, in_force
+        self._names = _names(configuration)
         self._history = Prometheus(configuration) if history else None
         self._scraping = Scraping(configuration, clock, interval_s=self._interval_s)
         self._device = DeviceProbe(configuration, clock)
@@ -83,9 +85,8 @@ class LocalReader:
         return past, ()
 
     def _ours(self, readings: Sequence[Reading]) -> list[Reading]:
-        """Without what a gateway tells of servers that are no replicas of this stack."""
-        known = {*self._configuration.names, GATEWAY}
-        return [one for one in readings if one.view is not View.GATEWAY or one.replica in known]
+        """Without what is told of anything that is no replica of this stack: names come from the configuration."""
+        return [one for one in readings if self._names.fullmatch(one.replica)]
 
     def _completed(self, snapshot: Snapshot, warnings: Sequence[str]) -> Snapshot:
         """With every configured replica, the reason why device figures are missing, and what was odd."""
@@ -103,3 +104,9 @@ class LocalReader:
         if missing.signal != Signal.DEVICE_FREE_BYTES or not reasons:
             return missing
         return replace(missing, reason=reasons.get(missing.target, next(iter(reasons.values()))))
+
+
+def _names(configuration: LocalStack) -> re.Pattern[str]:
+    """Of the gateway and the replicas; an engine of several in one replica is called REPLICA/INDEX."""
+    names, model = "|".join(map(re.escape, configuration.names)), re.escape(configuration.engine.model)
+    return re.compile(rf"{GATEWAY}|({names})(/{model})?(/\d+)?")

@@ -16,7 +16,7 @@ class FlashVectorEndpoint:
     """vLLM's endpoint plugin; loaded when VLLM_PLUGINS names `flashvector_http`.
 
     Raises:
-        ValueError, OSError: the token is unusable; vLLM logs it and starts without the doors.
+        ValueError, OSError: a token is unusable; vLLM logs it and starts without the doors.
     """
 
     name = "flashvector_http"

@@ -1,8 +1,10 @@
 import pytest
 from doors_app import WAYS, app_with_doors, local
-from flashvector_vllm.access import LOOPBACK, TOKEN, TOKEN_FILE, Access
+from flashvector_vllm.access import LOOPBACK, READ_TOKEN, READ_TOKEN_FILE, TOKEN, TOKEN_FILE, Access
+from flashvector_vllm.doors import ROUTES
 
 SECRET = "0123456789abcdef"
+FOR_READING = "fedcba9876543210"
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"])
@@ -45,12 +47,44 @@ def test_a_token_opens_from_afar(model, monkeypatch, tmp_path, source, way):
     assert local(app_with_doors(way, model)).get("/flashvector/limits").status_code == 403
 
 
+def asked(client, method, path, token):
+    return client.request(method, path, json={}, headers={"Authorization": f"Bearer {token}"})
+
+
+@pytest.mark.parametrize("source", [READ_TOKEN, READ_TOKEN_FILE])
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("writes_too", [True, False])
+def test_the_token_for_reading_opens_what_reads_and_nothing_else(model, monkeypatch, tmp_path, source, way, writes_too):
+    (tmp_path / "token").write_text(f"{FOR_READING}\n")
+    monkeypatch.setenv(source, FOR_READING if source == READ_TOKEN else str(tmp_path / "token"))
+    monkeypatch.setenv(LOOPBACK, "0")
+    if writes_too:
+        monkeypatch.setenv(TOKEN, SECRET)
+    client = local(app_with_doors(way, model))
+    assert {method for method, _ in ROUTES} == {"GET", "POST"}
+    for method, path in ROUTES:
+        answer = asked(client, method, path, FOR_READING)
+        assert answer.status_code == (200 if method == "GET" else 403)
+        assert method == "GET" or "found the one for reading" in answer.json()["errors"]["access"]
+        assert (asked(client, method, path, SECRET).status_code != 403) is writes_too
+        assert asked(client, method, path, f"{FOR_READING}x").status_code == 403
+    assert asked(client, "DELETE", "/flashvector/limits", FOR_READING).status_code in (403, 405)
+
+
+@pytest.mark.parametrize("name", [TOKEN, READ_TOKEN])
 @pytest.mark.parametrize("token", ["", "short", "é" * 20])
-def test_an_unusable_token_is_refused_at_start(token):
-    with pytest.raises(ValueError, match="expected at least 16 ASCII characters"):
-        Access.from_environment({TOKEN: token})
+def test_an_unusable_token_is_refused_at_start(name, token):
+    with pytest.raises(ValueError, match=f"{name}: expected at least 16 ASCII characters"):
+        Access.from_environment({name: token})
 
 
-def test_a_missing_token_file_is_refused_at_start(tmp_path):
+def test_a_token_for_reading_that_would_write_is_refused_at_start():
+    with pytest.raises(ValueError, match=f"{READ_TOKEN}: expected another token than {TOKEN}") as caught:
+        Access.from_environment({TOKEN: SECRET, READ_TOKEN: SECRET})
+    assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", [TOKEN_FILE, READ_TOKEN_FILE])
+def test_a_missing_token_file_is_refused_at_start(name, tmp_path):
     with pytest.raises(OSError, match="absent"):
-        Access.from_environment({TOKEN_FILE: str(tmp_path / "absent")})
+        Access.from_environment({name: str(tmp_path / "absent")})

@@ -90,6 +90,14 @@ def test_slowness_against_measured_steps_is_found(queue):
     assert belief.load.clients.count == 24 and belief.load.clients.pause_s == 0.0
 
 
+def test_clients_who_are_answered_sooner_since_a_change_have_no_pause_for_that():
+    simulation = capped(waiting_clients())
+    before = list(snapshots(simulation, 4))
+    for name in NAMES:
+        simulation.write("running_request_cap", name, 16.0)
+    assert clients_in([*before, *snapshots(simulation, 2)]) == Clients(count=24, pause_s=0.0)
+
+
 def test_clients_that_wait_are_answered_more_when_the_cap_rises(queue):
     simulation, forecaster, snapshot = queue
     effects = forecaster.forecast(cap(16.0), snapshot).effects

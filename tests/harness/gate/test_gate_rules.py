@@ -118,6 +118,7 @@ def weights(**values: float) -> Snapshot:
 AGENTS_RESTART = replace(restart(), requested_by="agent")
 EVERYWHERE = replace(raising(), target="fleet")
 WEIGHTS_EVERYWHERE = weight_action(target="fleet")
+UNDRAIN = replace(drain(), before="drain", after="ready")
 TAINTED = replace(raising(), tainted=True)
 ARRIVED = {"ARRIVED": 240.0}
 NO_QUEUE_HOT = {"E2E_P99_S": 3.0, "TTFT_P99_S": 0.96}
@@ -280,6 +281,8 @@ EDGES = [
     At("blast_radius", ALLOW, weight_action(200.0, 66.0), weights(r0=200.0)),
     At("blast_radius", DENY, weight_action(300.0, 75.0), weights(r0=300.0)),
     At("blast_radius", ALLOW, drain(), ready(snapshot())),
+    At("blast_radius", ALLOW, UNDRAIN, ready(snapshot(), r0="drain")),
+    At("blast_radius", DENY, UNDRAIN, ready(weights(r0=120.0), r0="drain")),
     At("blast_radius", DENY, drain(), ready(weights(r0=120.0))),
     At("blast_radius", ALLOW, drain(), ready(with_facts(weights(r0=120.0), "r0", UP=0.0))),
     At("memory_headroom", ALLOW, raising(f=None), snapshot(per_replica={Signal.KV_USAGE_RATIO: 0.85})),

@@ -29,6 +29,7 @@ from harness.journal.store import open_store, read_store
 from harness.lease_keeper import LeaseKeeper
 from harness.mode import Mode
 from harness.policy import Policy
+from stack.redaction import redacted
 
 pytestmark = pytest.mark.postgres
 
@@ -172,7 +173,7 @@ def test_a_server_that_dies_has_the_change_undone_and_a_restart_ends_it(tmp_path
         os.kill(pid, signal.SIGQUIT)
         time.sleep(1.0)
         session.clock.sleep(20)
-        with pytest.raises(StoreError, match=r"postgresql\+psycopg://postgres@/journal"):
+        with pytest.raises(StoreError, match=r"postgresql\+psycopg:///journal"):
             session.executor.supervise(session.stack.snapshot(60))
         assert session.holds == 100.0
 
@@ -186,6 +187,10 @@ def test_an_address_that_is_none_is_named_without_its_password(database: str):
     with pytest.raises(StoreError, match=r"127\.0\.0\.1:9") as raised:
         open_store(away)
     assert "secret" not in str(raised.value)
+    for away in ("u:p/w-of-olga@127.0.0.1:9/journal", "127.0.0.1:9/journal?user=u&password=p/w-of-olga"):
+        with pytest.raises(StoreError) as raised:
+            open_store(f"postgresql+psycopg://{away}")
+        assert "w-of-olga" not in f"{raised.value} {redacted('no password p/w-of-olga, p%2Fw-of-olga')}"
 
 
 def test_another_programs_database_is_refused(database: str):

@@ -3,8 +3,9 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from page_server import Page, serving
 
-from stack.local.processes.heartbeat import Heartbeat, Progress
+from stack.local.processes.heartbeat import Heartbeat, Progress, death
 
 STUCK_S = 10.0
 looks = st.lists(st.none() | st.builds(Progress, st.booleans(), st.tuples(st.integers(0, 2))), min_size=1, max_size=40)
@@ -49,3 +50,14 @@ def test_in_trouble_exactly_when_nothing_moved_for_so_long(seen):
         ]
         last = max([0, *moved])
         assert (found is not None) == ((now - last) * 3.0 >= STUCK_S)
+
+
+@pytest.mark.parametrize(("status", "dead"), [(200, False), (500, False), (503, True)])
+def test_an_api_server_that_lost_its_engine_says_so(status, dead):
+    with serving({"/health": lambda: Page((b"",), status)}) as server:
+        found = death(server.url)
+    assert (found is not None and "its engine is dead" in found) is dead
+
+
+def test_a_process_that_closed_its_port_will_not_serve_again():
+    assert death("http://127.0.0.1:9") == "127.0.0.1:9 runs and listens no longer"

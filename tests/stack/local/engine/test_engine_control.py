@@ -4,27 +4,33 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import contract
+import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scripted_engine import ScriptedEngine, scripted_engine
 
 from stack.catalogue import setting_named
+from stack.document import first_problem
 from stack.errors import ReadBackError, RefusedError, UnknownSettingError, UnreachableError
 from stack.local.configuration import LocalStack
 from stack.local.engine.client import EngineClient, NotTakenError
 from stack.local.engine.control import EngineControl
 from stack.local.engine.facts import EngineReader
 from stack.local.engine.limits import LIMIT_OF, share
+from stack.local.processes.heartbeat import progress
+from stack.local.processes.replica_process import engine_launch
+from stack.local.reading.engine_facts import EngineFacts
 
 NOBODY = "http://127.0.0.1:9"
 
 
-def stack_of(*urls: str, token: str = "") -> LocalStack:
+def stack_of(*urls: str, token: str = "", read_token: str = "") -> LocalStack:
     replicas = [{"name": f"r{number}", "url": url} for number, url in enumerate(urls, start=1)]
     gateway = {"url": "http://127.0.0.1:1", "metrics_url": "http://127.0.0.1:2"}
     engine = {"command": ["vllm"], "model": "m"}
-    return LocalStack(run_folder=Path("run"), engine=engine, replicas=replicas, gateway=gateway, engine_token=token)
+    tokens = {"engine_token": token, "engine_read_token": read_token}
+    return LocalStack(run_folder=Path("run"), engine=engine, replicas=replicas, gateway=gateway, **tokens)
 
 
 @pytest.fixture
@@ -98,9 +104,54 @@ def test_a_reading_client_cannot_write(engine: ScriptedEngine):
     assert engine.asked == []
 
 
-def test_the_token_is_sent(engine: ScriptedEngine):
-    EngineControl(stack_of(engine.url, token="a-token-of-length")).read("tokens_per_step", "r1")
-    assert engine.asked[0][3] == "Bearer a-token-of-length"
+WRITING, READING = "a-token-for-all", "a-token-for-reading"
+
+
+@pytest.mark.parametrize(
+    ("token", "read_token", "control_shows", "onlooker_shows"),
+    [
+        ("", "", None, None),
+        (WRITING, "", f"Bearer {WRITING}", f"Bearer {WRITING}"),
+        (WRITING, READING, f"Bearer {WRITING}", f"Bearer {READING}"),
+        ("", READING, None, f"Bearer {READING}"),
+    ],
+)
+def test_who_only_looks_shows_the_token_for_reading(
+    engine: ScriptedEngine, token: str, read_token: str, control_shows: str | None, onlooker_shows: str | None
+):
+    stack = stack_of(engine.url, token=token, read_token=read_token)
+    control = EngineControl(stack)
+    control.write("tokens_per_step", "r1", 1024.0)
+    assert {shown for *_, shown in engine.asked} == {control_shows}
+    engine.asked.clear()
+    with httpx.Client() as client:
+        for one in (stack, stack.for_reading()):
+            EngineReader(one).facts()
+            EngineFacts(one, one.replica("r1"), client).limits()
+            progress(engine.url, one.engine_access(writes=False))
+    assert len(engine.asked) >= 6 and {shown for *_, shown in engine.asked} == {onlooker_shows}
+
+
+def test_a_stack_to_look_at_has_no_token_that_opens_everything():
+    both = stack_of(NOBODY, token=WRITING, read_token=READING)
+    assert both.for_reading().engine_access(writes=True) == {}
+    assert stack_of(NOBODY, token=WRITING).for_reading().engine_access(writes=False)
+    with pytest.raises(ValueError, match="expected another token") as caught:
+        stack_of(NOBODY, token=WRITING, read_token=WRITING)
+    assert WRITING not in first_problem(caught.value)
+
+
+def test_an_engine_that_we_start_is_given_both_tokens(tmp_path: Path):
+    named = stack_of(NOBODY, token=WRITING, read_token=READING)
+    program = tmp_path / "vllm"
+    program.touch(mode=0o755)
+    stack = named.model_copy(
+        update={"run_folder": tmp_path, "engine": named.engine.model_copy(update={"command": (str(program),)})}
+    )
+    given = engine_launch(stack, stack.replica("r1")).environment
+    assert (given["FLASHVECTOR_VLLM_TOKEN"], given["FLASHVECTOR_VLLM_READ_TOKEN"]) == (WRITING, READING)
+    without = engine_launch(stack.for_reading(), stack.replica("r1")).environment
+    assert "FLASHVECTOR_VLLM_TOKEN" not in without
 
 
 def test_facts_name_the_silent_and_the_degraded(engine: ScriptedEngine):

@@ -139,7 +139,7 @@ def test_clients_that_hang_up_leave_no_count_behind(stack: Running, policy: str)
     whole = f"POST {PATH} HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{{}}"
     cut = whole.replace("content-length: 2", "content-length: 2000")
     for engine in stack.engines.values():
-        engine.tokens, engine.token_s = 40, 0.1
+        engine.tokens, engine.token_s = 12, 0.1
     for name in stack.engines:
         stack.control.write("replica_concurrency_cap", name, 1.0)
     for reset in (False, True):

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from math import comb
 
 from made_fleet import BEFORE, REPLICAS, SETTLE_S, WRITTEN_S, Case, made
-from verdict_noise import StackNoise
+from stack_noise import StackNoise
 
 from harness.action import Action
 from harness.journal.record import Permit, Record, State, Step

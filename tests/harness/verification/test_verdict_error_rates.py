@@ -6,7 +6,7 @@ A rate is bounded by its 95 % confidence limit: a pass says that the rate is bel
 import pytest
 from judging import CAP_ON_ALL, CAP_ON_ONE, at_most, verdicts
 from made_fleet import Case, slower
-from verdict_noise import ASSUMED, SIMULATED, StackNoise
+from stack_noise import ASSUMED, SIMULATED, StackNoise
 
 from harness.outcome import Measured
 

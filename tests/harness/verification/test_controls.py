@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from judging import CAP_ON_ONE, POLICY
 from made_fleet import BEFORE, Case, made, slower
-from verdict_noise import ASSUMED
+from stack_noise import ASSUMED
 
 from harness.verification.block import Block, Values, block_of
 from harness.verification.controls import controls_of

@@ -3,7 +3,7 @@
 import pytest
 from judging import CAP_ON_ALL, CAP_ON_ONE, SHEDDING, decided, treated
 from made_fleet import Case, made
-from verdict_noise import ASSUMED
+from stack_noise import ASSUMED
 
 from harness.action import Action
 from harness.outcome import Measured

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from verdict_noise import StackNoise
+from stack_noise import StackNoise
 
 from stack.snapshot import Fact, Signal, Snapshot
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from judging import POLICY
 from made_fleet import BEFORE, REPLICAS, Case, made, slower
-from verdict_noise import ASSUMED
+from stack_noise import ASSUMED
 
 from harness.objective import Slo
 from harness.outcome import Measured

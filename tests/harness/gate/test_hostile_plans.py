@@ -1,0 +1,51 @@
+"""A hundred thousand hostile plans, judged by the policy as it is written down a second time: no breach."""
+
+from pathlib import Path
+
+import pytest
+from siege import ENABLED, Siege
+
+from harness.gate import check as gate
+from harness.journal.store import open_store
+
+WORLDS = (8_000,) * 5 + (2_500,) * 24
+"""Plans per world, 100,000 in all; the long ones last more than a day, which its budget needs."""
+DURABLE_PLANS = 100
+
+
+def test_a_hundred_thousand_hostile_plans_breach_nothing():
+    sieges = []
+    for seed, plans in enumerate(WORLDS):
+        store = open_store(None)
+        siege = Siege(seed, store)
+        siege.run(plans)
+        store.close()
+        sieges.append(siege)
+        assert siege.judge.breaches == [], f"seed {seed}: {siege.judge.breaches[0]}"
+    changes = [change for siege in sieges for change in siege.judge.changes]
+    assert sum(siege.made for siege in sieges) >= sum(WORLDS) == 100_000
+    # the attack is worth something only if much gets through that is allowed, of every kind
+    assert {change.setting for change in changes} == set(ENABLED)
+    assert {"kept", "undone", "hard stop"} <= {change.ending for change in changes}
+    assert len(changes) >= 300
+
+
+def breaches_of(siege: Siege) -> list[str]:
+    siege.run(2_500)
+    return siege.judge.breaches
+
+
+@pytest.mark.parametrize("missing", ["step_size", "fresh_snapshot", "not_frozen", "memory_headroom"])
+def test_the_judge_sees_what_a_missing_rule_lets_through(monkeypatch, missing: str):
+    monkeypatch.setattr(gate, "RULES", tuple(rule for rule in gate.RULES if rule.__name__ != missing))
+    sieges = (Siege(seed, open_store(None)) for seed in range(3))
+    assert any(breaches_of(siege) for siege in sieges)
+
+
+def test_with_every_proposal_in_a_durable_journal_too(tmp_path: Path):
+    store = open_store(tmp_path / "journal.db")
+    siege = Siege(len(WORLDS), store, whole=True)
+    siege.run(DURABLE_PLANS)
+    assert siege.judge.breaches == []
+    assert len(siege.journal.records()) >= DURABLE_PLANS / 2
+    store.close()
