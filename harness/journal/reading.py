@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, select
 
 from harness.action import AGENT
 from harness.errors import TransitionError
@@ -61,11 +61,9 @@ class JournalReader:
 
     def records(self, states: Collection[State] | None = None) -> tuple[Record, ...]:
         """Actions in any of `states` (all states if None), oldest first."""
-        query = select(ACTION).order_by(ACTION.c.id)
-        if self._stack is not None:
-            query = query.where(ACTION.c.stack == self._stack)
+        query = self._actions()
         if states is not None:
-            query = query.where(ACTION.c.state.in_([state.value for state in states]))
+            query = query.where(ACTION.c.state.in_(_names(states)))
         with self._store.begin() as connection:
             return tuple(record_from(row) for row in connection.execute(query).mappings())
 
@@ -92,9 +90,8 @@ class JournalReader:
 
     def frozen(self) -> str | None:
         """Why changes are halted; None when they are not."""
-        switches = select(EVENT).where(self._about(), EVENT.c.what.in_((FREEZE, UNFREEZE)))
-        last = self._events(switches.order_by(EVENT.c.seq.desc()).limit(1))
-        return str(last[0].numbers["reason"]) if last and last[0].what == FREEZE else None
+        with self._store.begin() as connection:
+            return self._frozen(connection)
 
     def halt_asked(self) -> Event | None:
         """The freeze with which another process asked to undo what is in flight, while nobody has answered it."""
@@ -113,11 +110,11 @@ class JournalReader:
 
     def history(self, now_s: float, *, watched_s: float = 0.0) -> History:
         """What the gate needs to know of the past: recent and open actions that wrote, refusals, and the freeze."""
-        # What was written in part and taken back at once was never applied as a whole, but it was written.
-        written = [r for r in self.records(OPEN | ENDED - {State.NOTHING_DONE}) if r.armed_s is not None]
-        recent = [r for r in written if r.is_open or (r.touched_s or r.armed_s or 0.0) >= now_s - DAY_S]
-        past = sorted((r.past for r in recent), key=lambda p: p.written_s)
-        return History(tuple(past), self.frozen(), watched_s, self._refused_s(now_s - REFUSALS_S))
+        with self._store.begin() as connection:
+            wrote = self._wrote(connection, now_s - DAY_S)
+            frozen, refused_s = self._frozen(connection), self._refused_s(connection, now_s - REFUSALS_S)
+        past = sorted((record.past for record in wrote), key=lambda p: p.written_s)
+        return History(tuple(past), frozen, watched_s, refused_s)
 
     def _record(self, connection: Connection, action_id: int) -> Record:
         row = connection.execute(select(ACTION).where(ACTION.c.id == action_id)).mappings().first()
@@ -125,15 +122,29 @@ class JournalReader:
             raise TransitionError(f"action {action_id}: there is no such action")
         return record_from(row)
 
-    def _refused_s(self, since_s: float) -> tuple[float, ...]:
+    def _wrote(self, connection: Connection, since_s: float) -> tuple[Record, ...]:
+        """Open actions, and ended ones that wrote and were last touched since then.
+
+        What was written in part and taken back at once was never applied as a whole, but it was written.
+        """
+        ended = ACTION.c.state.in_(_names(ENDED - {State.NOTHING_DONE}))
+        late = func.coalesce(ACTION.c.touched_s, ACTION.c.armed_s) >= since_s
+        query = self._actions().where(or_(ACTION.c.state.in_(_names(OPEN)), and_(ended, late)))
+        return tuple(record_from(row) for row in connection.execute(query).mappings())
+
+    def _frozen(self, connection: Connection) -> str | None:
+        switches = select(EVENT.c.what, EVENT.c.numbers).where(self._about(), EVENT.c.what.in_((FREEZE, UNFREEZE)))
+        last = connection.execute(switches.order_by(EVENT.c.seq.desc()).limit(1)).first()
+        return str(last.numbers["reason"]) if last is not None and last.what == FREEZE else None
+
+    def _refused_s(self, connection: Connection, since_s: float) -> tuple[float, ...]:
         """When the planner made the proposals that were denied or rejected."""
         refused = select(ACTION.c.proposed_s, ACTION.c.proposal).where(
             ACTION.c.stack == self._stack,
-            ACTION.c.state.in_([State.DENIED.value, State.REJECTED.value]),
+            ACTION.c.state.in_(_names((State.DENIED, State.REJECTED))),
             ACTION.c.proposed_s >= since_s,
         )
-        with self._store.begin() as connection:
-            rows = connection.execute(refused).all()
+        rows = connection.execute(refused)
         return tuple(proposed_s for proposed_s, proposal in rows if proposal["requested_by"] == AGENT)
 
     def _state_version(self, connection: Connection) -> int:
@@ -146,6 +157,14 @@ class JournalReader:
             return EVENT.c.seq > 0
         return or_(EVENT.c.stack == self._stack, EVENT.c.stack.is_(None))
 
+    def _actions(self) -> Select[Any]:
+        query = select(ACTION).order_by(ACTION.c.id)
+        return query if self._stack is None else query.where(ACTION.c.stack == self._stack)
+
     def _events(self, query: Select[Any]) -> tuple[Event, ...]:
         with self._store.begin() as connection:
             return tuple(Event(**row) for row in connection.execute(query).mappings())
+
+
+def _names(states: Collection[State]) -> list[str]:
+    return [state.value for state in states]
