@@ -89,6 +89,7 @@ class Executor:
         with self._acting():
             record = self._journal.record(action_id)
             if record.state is not State.APPROVED:
+                self._journal.hold()  # who took the lease over has ended what was approved
                 raise TransitionError(f"action {action_id}: expected it to be approved, found {record.state}")
             try:
                 fresh = snapshot if snapshot is not None else self._reader.snapshot(self._window_s)
