@@ -88,6 +88,11 @@ class Session:
         """Stack time since the session began."""
         return self._desk.clock.now_s() - self._started_s
 
+    @property
+    def frozen(self) -> str | None:
+        """Why changes are halted; None when they are not."""
+        return self._desk.journal.frozen()
+
     def cycle(self) -> CycleReport:
         """Let one cycle's time pass, then observe, diagnose, plan, gate, approve, execute, verify and remember."""
         self._wait()

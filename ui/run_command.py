@@ -19,7 +19,7 @@ from ui.episode import episode_json, episode_text
 from ui.interruption import INTERRUPTED, Interruption, interruption
 from ui.json_file import check_writable, write_json
 from ui.report import Json, plain
-from ui.sightings import Sightings
+from ui.sightings import Sightings, tell_frozen
 
 
 def run(
@@ -71,6 +71,7 @@ def run(
     console = Console(stderr=True, soft_wrap=True)
     seen = Sightings()
     with _built(stack, config, given, simulated, console) as session, interruption() as interrupted:
+        tell_frozen(session, console)
         _cycle_until_end(session, min(60.0 * minutes, session.lasts_s), console, seen, interrupted)
         if interrupted.asked:
             session.leave("interrupted before there was a verdict")

@@ -19,6 +19,7 @@ from ui.decision import decided
 from ui.episode import episode_text
 from ui.interruption import Interruption, interruption
 from ui.question import show
+from ui.sightings import tell_frozen
 from ui.typed_line import typed_line
 
 WELCOME = (
@@ -48,6 +49,7 @@ def look_after(settings: Settings, console: Console) -> None:
     """
     with live_session(settings) as session, _until_asked() as stop:
         console.print(f"{settings.mode} mode. {WELCOME}", style="dim")
+        tell_frozen(session, console)
         teller = _Teller(console)
         while not stop.asked:
             teller.tell(session, session.cycle())

@@ -2,9 +2,18 @@
 
 from dataclasses import dataclass, field
 
-from agent.session import CycleReport
+from rich.console import Console
+
+from agent.session import CycleReport, Session
 from harness.diagnosis import Finding
 from ui.report import Json, finding_json, plain
+
+
+def tell_frozen(session: Session, console: Console) -> None:
+    """Say it where changes are halted, since then everything is denied."""
+    if session.frozen is not None:
+        why = f"Changes are frozen: {session.frozen}. flashvector unfreeze allows them again."
+        console.print(why, style="yellow", markup=False, highlight=False)
 
 
 @dataclass
