@@ -1,6 +1,7 @@
 """`flashvector journal`: what was decided and done, and whether the log still says so."""
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
@@ -24,7 +25,10 @@ from ui.store_choice import Config, StorePath, chosen_store
 journal = typer.Typer(help="What was decided and done, as the journal has it.", no_args_is_help=True)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
-ActionId = Annotated[int, typer.Argument(metavar="ID", help="Number of the action.")]
+ID_MAX = 2**31 - 1
+"""Largest number of a row, in SQLite and PostgreSQL alike."""
+HASH = re.compile("[0-9a-f]{64}")
+ActionId = Annotated[int, typer.Argument(metavar="ID", min=1, max=ID_MAX, help="Number of the action.")]
 
 
 @journal.command("list")
@@ -61,7 +65,9 @@ def show(action: ActionId, config: Config = None, store: StorePath = None, as_js
 
 @journal.command("export")
 def export(
-    action: Annotated[int | None, typer.Argument(metavar="[ID]", help="Of one action; else of a span.")] = None,
+    action: Annotated[
+        int | None, typer.Argument(metavar="[ID]", min=1, max=ID_MAX, help="Of one action; else of a span.")
+    ] = None,
     config: Config = None,
     store: StorePath = None,
     since: Annotated[datetime | None, typer.Option(help="Begin of the span, UTC; default: of the journal.")] = None,
@@ -88,6 +94,8 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Walk the chain of hashes and hold every action against it; exit code 1 with the first broken row."""
+    if head is not None and not HASH.fullmatch(head):
+        raise InputError(f"--head: expected 64 digits 0 to f, found {head!r}")
     with _opened(config, store) as opened:
         found = audit(opened, noted_head=head)
     if as_json:
@@ -101,7 +109,10 @@ def verify(
 @contextmanager
 def _opened(config: Path | None, store: str | None) -> Iterator[Store]:
     with closing(read_store(chosen_store(config, store))) as opened:
-        yield opened
+        try:
+            yield opened
+        except ValueError as error:
+            raise InputError(f"{opened.name}: a row cannot be read, see journal verify: {error}") from error
 
 
 def _one(store: Store, action: int) -> Told:
@@ -118,6 +129,8 @@ def _span(store: Store, since: datetime | None, until: datetime | None) -> str:
     events = reader.events()
     begin = since.replace(tzinfo=UTC) if since else min((event.at for event in events), default=datetime.now(UTC))
     end = until.replace(tzinfo=UTC) if until else datetime.now(UTC)
+    if since and until and end < begin:
+        raise InputError(f"--until: expected a time after {begin:%F %T}, found {end:%F %T}")
     within = [event for event in events if begin <= event.at <= end]
     touched = {event.action_id for event in within}
     actions = [one for one in told(reader) if one.record.id in touched]

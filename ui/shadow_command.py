@@ -34,7 +34,7 @@ def _group() -> None:
 
 @shadow.command("report")
 def report(
-    config: Annotated[Path, typer.Option("-c", "--config", help="File with a [stack] table.")],
+    config: Annotated[Path, typer.Option("-c", "--config", help=r"File with a \[stack] table.")],
     last: Annotated[int, typer.Option(min=0, max=10_000, help="How many of the last decisions to list.")] = 10,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
 ) -> None:

@@ -56,7 +56,10 @@ def stop(
     by: By = None,
     as_json: AsJson = False,
 ) -> None:
-    """Halt all changes now and undo what is in flight; exit code 1 while something still is. `unfreeze` lifts it."""
+    """Halt all changes now and undo what is in flight; exit code 1 while something still is. `unfreeze` lifts it.
+
+    The file given by -c names the stack, also where --store names another journal.
+    """
     user = by or getpass.getuser()
     with _journal(config, store) as (opened, journal, name):
         asked = journal.freeze(_why(user, reason), by=user, now_s=time.time(), halt=True)
@@ -73,7 +76,7 @@ def unfreeze(
     by: By = None,
     as_json: AsJson = False,
 ) -> None:
-    """Allow changes again."""
+    """Allow changes again. The file given by -c names the stack."""
     if not reason.strip():
         raise InputError("--reason: expected why changes may go on, found nothing")
     user = by or getpass.getuser()

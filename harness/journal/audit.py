@@ -44,6 +44,9 @@ def audit(store: Store, *, noted_head: str | None = None) -> Audit:
             trail.walk(connection, noted_head)
     except _Broken as broken:
         return Audit(trail.events, trail.actions, trail.head, str(broken))
+    except ValueError as error:
+        place = f"a row after event {trail.events} and action {trail.actions}"
+        return Audit(trail.events, trail.actions, trail.head, f"{place}: it cannot be read: {error}")
     return Audit(trail.events, trail.actions, trail.head)
 
 
@@ -82,6 +85,8 @@ class _Trail:
 
     def _end(self, connection: Connection) -> None:
         heads = [(row["seq"], row["hash"]) for row in connection.execute(select(HEAD)).mappings()]
+        if not heads and self.events:
+            raise _Broken("the row that names the last line: it was removed")
         if heads != [(self.events, self.head)]:
             said = ", ".join(str(seq) for seq, _ in heads) or "none"
             raise _Broken(f"event {self.events + 1}: lines were cut off or added, the last one should be {said}")

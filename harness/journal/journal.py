@@ -13,6 +13,7 @@ from harness.journal.reading import FREEZE, HALTED, UNFREEZE, Event
 from harness.journal.record import Permit, Record, State
 from harness.journal.row import permit_row, verification_row
 from harness.outcome import Measured, Verification
+from stack.outside_text import plain
 from stack.setting import Value
 
 __all__ = ["AUTO", "Journal"]
@@ -134,7 +135,7 @@ class Journal(Decisions):
         Returns:
             Number of the line that says so.
         """
-        return self.note(None, FREEZE, now_s, {"reason": reason, "by": by, "halt": halt})
+        return self.note(None, FREEZE, now_s, {"reason": plain(reason), "by": plain(by), "halt": halt})
 
     def answer_halt(self, asked: Event, *, now_s: float) -> None:
         """Say that nothing is in flight any more since `asked`."""
@@ -142,4 +143,4 @@ class Journal(Decisions):
 
     def unfreeze(self, reason: str, *, by: str, now_s: float) -> None:
         """Allow changes again."""
-        self.note(None, UNFREEZE, now_s, {"reason": reason, "by": by})
+        self.note(None, UNFREEZE, now_s, {"reason": plain(reason), "by": plain(by)})

@@ -123,6 +123,35 @@ def test_list_and_show_as_text_and_as_documented_objects(told: Path):
     assert json.loads(said("list", "--store", told, "--json", "--state", "denied").output)["actions"] == []
 
 
+def test_what_a_person_says_ends_no_line_and_hides_nothing(told: Path):
+    with closing(open_store(told)) as store:
+        Journal(store, stack="prod").freeze("\u202eevil\x1b[31m\nline 2 \udcff", by="r\u200boot\n# H", now_s=500.0)
+    assert "Changes of prod are frozen: evil [31m line 2" in said("list", "--store", told).output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("verify", "--head", "zzz"), "--head: expected 64 digits"),
+        (("export", "--since", "2030-01-01", "--until", "2020-01-01"), "--until: expected a time after"),
+    ],
+)
+def test_bad_arguments_are_refused(told: Path, arguments: tuple[str, ...], words: str):
+    refused = said(*arguments, "--store", told)
+    assert isinstance(refused.exception, InputError) and words in str(refused.exception)
+
+
+def test_numbers_of_no_row_and_rows_of_nonsense_are_told(told: Path):
+    assert said("show", "9" * 23, "--store", told).exit_code == 2
+    with closing(sqlite3.connect(told)) as database, database:
+        for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            database.execute(f"DROP TRIGGER {name}")
+        database.execute("UPDATE action SET proposal = '{not json'")
+    broken = said("list", "--store", told)
+    assert isinstance(broken.exception, InputError) and "a row cannot be read" in str(broken.exception)
+    assert said("verify", "--store", told).exit_code == 1
+
+
 def test_a_report_tells_everything_and_data_in_it_stays_data(told: Path, tmp_path: Path):
     out = tmp_path / "report.md"
     assert said("export", 1, "--store", told, "-o", out).exit_code == 0

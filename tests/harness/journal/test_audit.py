@@ -114,6 +114,23 @@ def test_a_changed_column_of_any_line_is_found_at_that_line(lived: Path, column:
         assert found.broken is not None and found.broken.startswith(f"event {seq} ("), (column, seq, found)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE event SET numbers = '{not json' WHERE seq = 3",
+        "UPDATE event SET at = 'garbage' WHERE seq = 3",
+        "UPDATE action SET proposal = '{not json'",
+    ],
+)
+def test_what_cannot_even_be_read_is_broken_and_no_crash(lived: Path, change: str):
+    found = tampered(lived, change)
+    assert found.broken is not None and "cannot be read" in found.broken
+
+
+def test_a_removed_note_of_the_last_line_is_found(lived: Path):
+    assert "names the last line: it was removed" in tampered(lived, "DELETE FROM head").broken
+
+
 def test_a_removed_a_replaced_and_an_inserted_line_are_found(lived: Path):
     last = max(numbers(lived, "SELECT seq FROM event"))
     for seq in range(1, last):
