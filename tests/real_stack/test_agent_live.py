@@ -26,8 +26,9 @@ PROBE_S = 20.0
 FIGURES = (Signal.TTFT_MEAN_S, Signal.E2E_MEAN_S, Signal.ITL_MEAN_S, Signal.WAITING, Signal.FINISHED)
 
 
-def settings_of(live: Live, mode: str = "auto") -> Settings:
-    return Settings.load(live.file, mode=mode)
+def settings_of(live: Live, folder: Path, mode: str = "auto") -> Settings:
+    """With a journal of its own: to another test's, what was reset in between is drift."""
+    return Settings.load(live.file, mode=mode, store_path=folder / "journal.db")
 
 
 def figures(session: Session) -> str:
@@ -59,7 +60,7 @@ def test_a_cap_that_is_too_small_is_found_raised_and_kept_on_measured_effect(liv
     load = random_load(OVERLOAD_RATIO * served_per_s(live), 96, 48)
     with (
         running("cap", [load], live.configuration, 900, tmp_path, dict(os.environ, OMP_NUM_THREADS="1")),
-        live_session(settings_of(live)) as session,
+        live_session(settings_of(live, tmp_path)) as session,
     ):
         cycle_until(session, 60, lambda: session.elapsed_s > 55)
         before = figures(session)
@@ -77,7 +78,10 @@ def test_a_cap_that_is_too_small_is_found_raised_and_kept_on_measured_effect(liv
 def test_with_kv_exhausted_the_cap_is_never_raised(live: Live, tmp_path: Path, say: Say):
     for name in live.names:
         live.control.write("usable_kv_blocks_ratio", name, 0.13)
-    with users(live.url, 26, prompt=(260, 320), output=(140, 200)), live_session(settings_of(live)) as session:
+    with (
+        users(live.url, 26, prompt=(260, 320), output=(140, 200)),
+        live_session(settings_of(live, tmp_path)) as session,
+    ):
         cycle_until(session, 150, lambda: session.elapsed_s > 140)
         snapshot = session.cycle().snapshot
         session.leave("the test is over")
@@ -89,8 +93,8 @@ def test_with_kv_exhausted_the_cap_is_never_raised(live: Live, tmp_path: Path, s
     assert not [r for r in raised if r.permit is not None]
 
 
-def test_a_bad_change_is_undone(live: Live, say: Say):
-    settings = settings_of(live, mode="approve")
+def test_a_bad_change_is_undone(live: Live, tmp_path: Path, say: Say):
+    settings = settings_of(live, tmp_path, mode="approve")
     with users(live.url, 10, output=(30, 50)) as traffic, live_session(settings) as session:
         cycle_until(session, 150, lambda: session.elapsed_s > 125)
         held = live.control.read("running_request_cap", "r1")

@@ -55,8 +55,10 @@ def test_a_rolling_restart_of_both_replicas_fails_no_request_and_keeps_their_lim
     assert live.control.read("running_request_cap", "r1") == 12.0
 
 
-def test_a_killed_replica_is_out_is_told_and_comes_back_and_a_change_in_flight_is_resolved(live: Live, say: Say):
-    settings = Settings.load(live.file, mode="approve")
+def test_a_killed_replica_is_out_is_told_and_comes_back_and_a_change_in_flight_is_resolved(
+    live: Live, tmp_path: Path, say: Say
+):
+    settings = Settings.load(live.file, mode="approve", store_path=tmp_path / "journal.db")
     live.control.write("long_prefill_threshold_tokens", "r2", 256.0)
     with users(live.url, 6) as traffic, live_session(settings) as session:
         within(90, "there is history", lambda: not session.cycle().blind and session.elapsed_s > 65, poll_s=0.0)
