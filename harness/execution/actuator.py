@@ -63,14 +63,14 @@ class Actuator:
         return None
 
     def undo(self, record: Record, held: Held) -> Held | None:
-        """Write the stored values to whatever target does not hold them, last one first, and read back.
+        """Write the stored values, last one first, and read back; also where they are held already.
+
+        A replica that has just restarted shows the former value and will be given the last one written to it.
 
         Raises:
             LeaseLostError: somebody else may write by now. While it is surely ours, a broken store does not matter.
         """
         for step in reversed(steps_of(record)):
-            if same(held[step.target], step.pre):
-                continue
             self._hold_if_possible()
             try:
                 self._send(record, step.target, step.pre)

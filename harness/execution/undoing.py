@@ -75,6 +75,8 @@ class Undoing:
             if held is None or foreign(record, held) is not None:
                 LOG.error("action %s: not undone, the stack holds %s", record.id, held)
                 continue
+            if holds_former(record, held):
+                continue
             left = self._actuator.undo(record, held)
             LOG.error("action %s: undone because the store failed; the stack holds %s", record.id, left)
 

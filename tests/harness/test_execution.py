@@ -298,6 +298,18 @@ def test_a_per_replica_setting_of_the_fleet_is_written_everywhere_and_undone_eve
     assert bench.journal.frozen() == "stopped by olga"
 
 
+def test_an_undo_is_written_also_where_the_former_value_is_read(bench: Bench):
+    """A replica that restarts begins with the former value, and is then given the one that was written last."""
+    bench.watch(900)
+    assert bench.apply().state is State.SETTLING
+    (setting, target, wanted) = bench.stack.writes[-1]
+    bench.stack.values[setting, target] = 100.0
+    bench.executor.stop(by="olga")
+    assert (setting, wanted) == ("routing_weight", 60.0)
+    assert bench.stack.writes[-1] == (setting, target, 100.0)
+    assert bench.journal.records()[-1].state is State.ROLLED_BACK
+
+
 def test_part_of_a_fleet_wide_write_is_undone(bench: Bench):
     bench.watch(900)
     for replica in ("r0", "r1", "r2", "r3"):
