@@ -16,7 +16,7 @@ pytestmark = pytest.mark.real_stack
 
 WITHIN = 0.5
 """The aim is 0.25, which benchmarks/measured_steps.py measures on captures of a quiet machine; this one may be busy."""
-SEEN_S, SETTLE_S, AFTER_S, WINDOW_S = 60.0, 10.0, 30.0, 20.0
+SEEN_S, SETTLE_S, AFTER_S, WINDOW_S = 80.0, 10.0, 30.0, 20.0
 CAPS = (3.0, 10.0, 4.0)
 
 
