@@ -62,7 +62,7 @@ class Actuator:
                 return f"write to {step.target} failed: {error}"
         return None
 
-    def undo(self, record: Record, held: Held) -> Held | None:
+    def undo(self, record: Record) -> Held | None:
         """Write the stored values, last one first, and read back; also where they are held already.
 
         A replica that has just restarted shows the former value and will be given the last one written to it.

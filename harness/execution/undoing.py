@@ -39,7 +39,7 @@ class Undoing:
             if somebody is not None:
                 self.give_up(record, somebody, held)
                 return True
-            held = self._actuator.undo(record, held)
+            held = self._actuator.undo(record)
         self._blocks.cut(now_s + self._plan.settle_s)
         if held is not None and holds_former(record, held):
             holds = held_value(held)
@@ -77,7 +77,7 @@ class Undoing:
                 continue
             if holds_former(record, held):
                 continue
-            left = self._actuator.undo(record, held)
+            left = self._actuator.undo(record)
             LOG.error("action %s: undone because the store failed; the stack holds %s", record.id, left)
 
     def _rolling_back(self, record: Record, reason: str, verification: Verification | None) -> Record:

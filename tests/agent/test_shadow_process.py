@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 sys.path.append(str(Path(__file__).parents[1] / "stack" / "local"))
-from live_pages import live_pages
+from live_pages import live_pages, table_of
 
 from stack.local.gateway import layout
 
@@ -84,28 +84,9 @@ def _hang_up(admin: socket.socket, reached: list[str]) -> None:
 def looked(stack, mode: str) -> dict:
     folder, pages, _ = stack
     config = folder / "stack.toml"
-    config.write_text(
-        f"""{mode}
-window_s = 5
-cycle_s = 1
-[stack]
-run_folder = "{folder}"
-engine_token = "{FOR_ALL}"
-engine_read_token = "{FOR_READING}"
-[stack.engine]
-command = ["vllm"]
-model = "smolkv"
-[[stack.replicas]]
-name = "r1"
-url = "{pages.r1.url}"
-[[stack.replicas]]
-name = "r2"
-url = "{pages.r2.url}"
-[stack.gateway]
-url = "http://127.0.0.1:8"
-metrics_url = "{pages.gateway.url}"
-"""
-    )
+    tokens = f'engine_token = "{FOR_ALL}"\nengine_read_token = "{FOR_READING}"'
+    table = table_of(folder, pages.r1.url, pages.r2.url, pages.gateway.url, tokens)
+    config.write_text(f"{mode}\nwindow_s = 5\ncycle_s = 1\n{table}")
     command = (sys.executable, "-c", LOOK, str(config), *WRITERS)
     result = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
     assert result.returncode == 0, result.stderr

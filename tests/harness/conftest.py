@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 from postgres_server import new_database, postgres_server
-from scripted_stack import ManualClock, ScriptedStack, weight_action
+from scripted_stack import REPLICAS, ManualClock, ScriptedStack, cap_action, weight_action
 from watching import RATE_PER_S, SLOW, watched
 
 from harness.action import Action
@@ -20,6 +20,8 @@ from harness.journal.record import Record
 from harness.journal.store import Store, open_store
 from harness.mode import Mode
 from harness.policy import Policy
+from stack.errors import UnreachableError
+from stack.setting import Value
 from stack.simulator.fleet import FleetSpec
 from stack.simulator.load.generated import steady
 from stack.simulator.simulation import Simulation
@@ -79,6 +81,18 @@ class Bench:
 
     def approve(self, record: Record) -> Record:
         return self.journal.decide(record.id, Approve("olga", record.proposal.digest), now_s=self.clock.now_s())
+
+    def lower_caps_and_fail_on_one(self) -> Record:
+        """A lower running cap for the whole fleet, which one replica does not take."""
+        for replica in REPLICAS:
+            self.stack.values["running_request_cap", replica] = 24.0
+
+        def fail_on_r2(setting: str, target: str, value: Value) -> None:
+            if target == "r2" and value == 16.0:
+                raise UnreachableError("lost")
+
+        self.stack.on_write = fail_on_r2
+        return self.apply(cap_action(24.0, 16.0, target="fleet"))
 
     def apply(self, action: Action | None = None) -> Record:
         return self.executor.apply(self.propose(action).id, mode=Mode.AUTO)

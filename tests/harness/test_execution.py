@@ -312,15 +312,7 @@ def test_an_undo_is_written_also_where_the_former_value_is_read(bench: Bench):
 
 def test_part_of_a_fleet_wide_write_is_undone(bench: Bench):
     bench.watch(900)
-    for replica in ("r0", "r1", "r2", "r3"):
-        bench.stack.values["running_request_cap", replica] = 24.0
-
-    def fail_on_r2(setting, target, value):
-        if target == "r2" and value == 16.0:
-            raise UnreachableError("lost")
-
-    bench.stack.on_write = fail_on_r2
-    assert bench.apply(cap_action(24.0, 16.0, target="fleet")).state is State.ROLLED_BACK
+    assert bench.lower_caps_and_fail_on_one().state is State.ROLLED_BACK
     assert {v for (s, _), v in bench.stack.values.items() if s == "running_request_cap"} == {24.0}
 
 

@@ -10,35 +10,15 @@ from pathlib import Path
 import pytest
 
 sys.path.append(str(Path(__file__).parents[1] / "stack" / "local"))
-from live_pages import LivePages, live_pages
+from live_pages import LivePages, live_pages, table_of
 
 COMMAND = [str(Path(sys.executable).with_name("flashvector"))]
-FILE = """
-[stack]
-run_folder = "run"
-
-[stack.engine]
-command = ["vllm"]
-model = "smolkv"
-
-[[stack.replicas]]
-name = "r1"
-url = "{r1}"
-
-[[stack.replicas]]
-name = "r2"
-url = "{r2}"
-
-[stack.gateway]
-url = "http://127.0.0.1:8"
-metrics_url = "{gateway}"
-"""
 
 
 @pytest.fixture
 def pages(tmp_path) -> Iterator[LivePages]:
     with live_pages(tmp_path) as served:
-        text = FILE.format(r1=served.r1.url, r2=served.r2.url, gateway=served.gateway.url)
+        text = table_of("run", served.r1.url, served.r2.url, served.gateway.url)
         (tmp_path / "stack.toml").write_text(text)
         yield served
 
@@ -89,7 +69,7 @@ def test_the_doctor_tells_the_stacks_contract(pages, tmp_path):
 
 
 def test_a_wrong_stack_table_does_not_show_its_token(tmp_path):
-    text = FILE.format(r1="http://127.0.0.1:1", r2="http://127.0.0.1:1", gateway="http://127.0.0.1:3")
+    text = table_of("run", "http://127.0.0.1:1", "http://127.0.0.1:1", "http://127.0.0.1:3")
     (tmp_path / "stack.toml").write_text(
         text.replace('run_folder = "run"', 'run_folder = "run"\nengine_token = "hush"')
     )

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import httpx
 
-from stack.local.processes.heartbeat import progress
+from stack.local.processes.heartbeat import Progress, progress
 
 TIMEOUT = httpx.Timeout(10.0, connect=1.0)
 
@@ -15,15 +15,17 @@ def completion_trouble(url: str, model: str, access: Mapping[str, str]) -> str |
     document = {"model": model, "prompt": "a", "max_tokens": 1, "temperature": 0}
     try:
         answer = httpx.post(f"{url}/v1/completions", json=document, timeout=TIMEOUT, trust_env=False)
-    except httpx.ReadTimeout as error:
-        after = progress(url, access)
-        advances = before is not None and after is not None and after.working and after.mark != before.mark
-        return None if advances else f"{url} does not complete a prompt: {error or type(error).__name__}"
     except httpx.HTTPError as error:
+        if isinstance(error, httpx.ReadTimeout) and _advanced(before, progress(url, access)):
+            return None
         return f"{url} does not complete a prompt: {error or type(error).__name__}"
     if answer.status_code != httpx.codes.OK:
         return f"{url} answers a prompt with {answer.status_code}: {answer.text[:200]}"
     return None
+
+
+def _advanced(before: Progress | None, after: Progress | None) -> bool:
+    return before is not None and after is not None and after.working and after.mark != before.mark
 
 
 def page_trouble(url: str) -> str | None:

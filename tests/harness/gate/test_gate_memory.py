@@ -3,11 +3,10 @@
 from dataclasses import replace
 
 from conftest import Bench
-from scripted_stack import REPLICAS, cap_action, weight_action
+from scripted_stack import cap_action, weight_action
 
 from harness.gate.failure_rules import refusals
 from harness.journal.record import State
-from stack.errors import UnreachableError
 from stack.snapshot import Signal
 
 
@@ -60,15 +59,7 @@ def test_the_budget_of_a_day_counts_what_was_done_hours_ago(bench: Bench):
 
 def test_what_was_written_in_part_and_taken_back_counts_as_written(bench: Bench):
     bench.watch(900)
-    for replica in REPLICAS:
-        bench.stack.values["running_request_cap", replica] = 24.0
-
-    def fail_on_r2(setting, target, value):
-        if target == "r2" and value == 16.0:
-            raise UnreachableError("lost")
-
-    bench.stack.on_write = fail_on_r2
-    assert bench.apply(cap_action(24.0, 16.0, target="fleet")).state is State.ROLLED_BACK
+    assert bench.lower_caps_and_fail_on_one().state is State.ROLLED_BACK
     bench.clock.sleep(10)
     assert "cooldown" in rules_hit(bench, cap_action(24.0, 32.0, target="r1"))
     assert len(bench.executor.history().rollback_times_s()) == 1

@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from made_fleet import autocorrelated
 
 from harness.outcome import Measured
 from harness.policy import Policy
@@ -26,15 +27,6 @@ FLEET_GOAL = Goal(("itl_mean_s", "e2e_per_token_s"))
 PER_BLOCK = 12
 BEFORE = 20
 RUNS = 40
-
-
-def autocorrelated(rng: np.random.Generator, count: int, phi: float, sd: float) -> np.ndarray:
-    steps = rng.normal(0, sd * np.sqrt(1 - phi**2), count)
-    values = np.empty(count)
-    values[0] = rng.normal(0, sd)
-    for i in range(1, count):
-        values[i] = phi * values[i - 1] + steps[i]
-    return values
 
 
 def values(latency_s: float, offered: float, served: float = 1.0, errors: float = 0.0) -> dict[Signal, float]:

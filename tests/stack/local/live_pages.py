@@ -45,6 +45,30 @@ def configuration_of(
     return LocalStack.model_validate(document)
 
 
+def table_of(run_folder: str, r1: str, r2: str, gateway: str, more: str = "") -> str:
+    """The same as a configuration file has it; `more` are lines of its [stack] table."""
+    return f"""
+[stack]
+run_folder = "{run_folder}"
+{more}
+[stack.engine]
+command = ["vllm"]
+model = "smolkv"
+
+[[stack.replicas]]
+name = "r1"
+url = "{r1}"
+
+[[stack.replicas]]
+name = "r2"
+url = "{r2}"
+
+[stack.gateway]
+url = "http://127.0.0.1:8"
+metrics_url = "{gateway}"
+"""
+
+
 class Moving:
     """An engine that goes from one captured moment to a later one after the first answer."""
 
