@@ -135,7 +135,7 @@ class Siege:
         change = Change(
             time_s=self.clock.now_s(),
             setting=self.group[0][0],
-            values={target: (before, after) for _, target, before, after in self.group},
+            values={t: (before, after) for _, t, before, after in self.group if before != after},  # else: an undo only
             truth=self.world.truth,
             weights={r: float(self._before("routing_weight", r, values)) for r in REPLICAS},
             states={r: self._before("replica_state", r, values) for r in REPLICAS},
