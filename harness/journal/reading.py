@@ -18,9 +18,20 @@ from harness.journal.store import Store
 REFUSALS_S = 3 * HOUR_S
 """How far back the gate looks for refusals; for changes it is a day."""
 FREEZE, UNFREEZE, HALTED = "freeze", "unfreeze", "halted"
+ENVELOPE_OPENED, ENVELOPE_ENDED = "envelope_opened", "envelope_ended"
 _UNDOING = (State.ROLLING_BACK, State.ROLLED_BACK, State.NEEDS_PERSON)
-STATE_CHANGES = (State.APPLIED.value, *(state.value for state in _UNDOING), FREEZE, UNFREEZE)
-"""Lines after which the stack may hold other values than before, or changes may be halted where they were not."""
+STATE_CHANGES = (
+    State.APPLIED.value,
+    *(state.value for state in _UNDOING),
+    FREEZE,
+    UNFREEZE,
+    ENVELOPE_OPENED,
+    ENVELOPE_ENDED,
+)
+"""Lines after which the stack may hold other values than before, or changes may be halted where they were not.
+
+Moves inside an envelope are not among them: what it may do was decided when it was opened.
+"""
 
 
 @dataclass(frozen=True)

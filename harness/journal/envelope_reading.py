@@ -1,0 +1,49 @@
+"""Reading envelopes from the journal."""
+
+from collections.abc import Collection
+
+from sqlalchemy import Connection, select
+
+from harness.envelope.record import IN_FORCE, EnvelopeRecord, EnvelopeState
+from harness.envelope.row import record_from
+from harness.errors import TransitionError
+from harness.journal.reading import JournalReader
+from harness.journal.schema import ENVELOPE
+
+
+class EnvelopeReader(JournalReader):
+    """One stack's envelopes in a store."""
+
+    def envelope(self, envelope_id: int) -> EnvelopeRecord:
+        """The present row of an envelope.
+
+        Raises:
+            TransitionError: there is none.
+        """
+        with self._store.begin() as connection:
+            return self._envelope(connection, envelope_id)
+
+    def envelopes(self, states: Collection[EnvelopeState] | None = None) -> tuple[EnvelopeRecord, ...]:
+        """Envelopes in any of `states` (all if None), oldest first."""
+        query = select(ENVELOPE).order_by(ENVELOPE.c.id)
+        if self._stack is not None:
+            query = query.where(ENVELOPE.c.stack == self._stack)
+        if states is not None:
+            query = query.where(ENVELOPE.c.state.in_([state.value for state in states]))
+        with self._store.begin() as connection:
+            return tuple(record_from(row) for row in connection.execute(query).mappings())
+
+    def in_force(self) -> EnvelopeRecord | None:
+        """The one that is open or being closed."""
+        return next(iter(self.envelopes(IN_FORCE)), None)
+
+    def moved_since(self, time_s: float) -> tuple[EnvelopeRecord, ...]:
+        """Those in force, and those that wrote to the stack since then, oldest first."""
+        wrote = (record for record in self.envelopes() if record.first_move_s is not None)
+        return tuple(record for record in wrote if record.state in IN_FORCE or (record.touched_s or 0.0) >= time_s)
+
+    def _envelope(self, connection: Connection, envelope_id: int) -> EnvelopeRecord:
+        row = connection.execute(select(ENVELOPE).where(ENVELOPE.c.id == envelope_id)).mappings().first()
+        if row is None or self._stack not in (None, row["stack"]):
+            raise TransitionError(f"envelope {envelope_id}: there is no such envelope")
+        return record_from(row)
