@@ -241,9 +241,8 @@ class Enveloping:
     def _ended(
         self, record: EnvelopeRecord, to: EnvelopeState, reason: str, verification: Verification | None = None
     ) -> EnvelopeRecord:
-        ended = self._journal.envelopes.end(record, to, self._clock.now_s(), reason, verification)
-        self.in_force = self._watching = None
-        return ended
+        self.in_force = self._watching = None  # whatever the store does from here on, it is not taken back without it
+        return self._journal.envelopes.end(record, to, self._clock.now_s(), reason, verification)
 
     def _held(self, places: tuple[Place, ...]) -> dict[tuple[str, str], Value] | None:
         try:

@@ -37,11 +37,6 @@ class EnvelopeReader(JournalReader):
         """The one that is open or being closed."""
         return next(iter(self.envelopes(IN_FORCE)), None)
 
-    def moved_since(self, time_s: float) -> tuple[EnvelopeRecord, ...]:
-        """Those in force, and those that wrote to the stack since then, oldest first."""
-        wrote = (record for record in self.envelopes() if record.first_move_s is not None)
-        return tuple(record for record in wrote if record.state in IN_FORCE or (record.touched_s or 0.0) >= time_s)
-
     def _envelope(self, connection: Connection, envelope_id: int) -> EnvelopeRecord:
         row = connection.execute(select(ENVELOPE).where(ENVELOPE.c.id == envelope_id)).mappings().first()
         if row is None or self._stack not in (None, row["stack"]):

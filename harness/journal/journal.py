@@ -8,7 +8,6 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
 from harness.errors import ApprovalError, TransitionError
-from harness.gate.history import DAY_S, History
 from harness.journal.decisions import Decisions
 from harness.journal.envelopes import Envelopes
 from harness.journal.proposals import AUTO
@@ -29,14 +28,6 @@ class Journal(Decisions):
     def envelopes(self) -> Envelopes:
         """The same stack's envelopes."""
         return Envelopes(self._store, self._ledger, self._role_of, self._stack or "")
-
-    def history(self, now_s: float, *, watched_s: float = 0.0) -> History:
-        """What the gate needs to know of the past, envelopes included; see JournalReader.history."""
-        history = super().history(now_s, watched_s=watched_s)
-        records = self.envelopes.moved_since(now_s - DAY_S)
-        past = sorted((*history.past, *(p for r in records for p in r.past)), key=lambda p: p.written_s)
-        in_force = self.envelopes.in_force()
-        return replace(history, past=tuple(past), leave=None if in_force is None else in_force.leave)
 
     @property
     def leads(self) -> bool:

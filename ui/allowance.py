@@ -1,0 +1,44 @@
+"""An envelope that whoever starts a command allows: proposed and approved once the gate has no objection."""
+
+from dataclasses import dataclass
+
+from agent.account import allowance_text, envelope_text
+from agent.session import Session
+from harness.approval import Approve
+from harness.envelope.envelope import Envelope
+from harness.envelope.record import EnvelopeState
+from harness.verdict import Ruling
+from ui.question import WHO
+
+
+@dataclass
+class Allowance:
+    """Gives it once.
+
+    Attributes:
+        why_not: what the gate said when it was last asked.
+    """
+
+    envelope: Envelope
+    given: int | None = None
+    why_not: str = "the gate was not asked"
+
+    def give(self, session: Session) -> None:
+        """Propose and approve it, if it was not given yet and the gate would let it pass now."""
+        if self.given is not None:
+            return
+        verdict = session.check_envelope(self.envelope)
+        if verdict.ruling is Ruling.DENY:
+            self.why_not = "; ".join(hit.detail for hit in verdict.hits if hit.ruling is Ruling.DENY)
+            return
+        record = session.propose_envelope(self.envelope)
+        self.given = record.id
+        if record.state is EnvelopeState.AWAITING_APPROVAL:
+            session.decide_envelope(record.id, Approve(WHO, record.proposal.digest))
+
+    def told(self, session: Session) -> str:
+        """What became of it."""
+        record = next((one for one in session.envelopes() if one.id == self.given), None)
+        if record is None:
+            return f"No envelope was opened ({allowance_text(self.envelope)}): {self.why_not}"
+        return envelope_text(record)
