@@ -1,19 +1,36 @@
-"""An envelope that whoever starts a command allows: proposed and approved once the gate has no objection."""
+"""Envelopes at a terminal: asked for by a file, or allowed by whoever starts a command with one."""
 
 from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
 
 from agent.account import allowance_text, envelope_text
 from agent.session import Session
 from harness.approval import Approve
 from harness.envelope.envelope import Envelope
+from harness.envelope.file import read_envelope
 from harness.envelope.record import EnvelopeState
 from harness.verdict import Ruling
+from stack.errors import InputError
 from ui.question import WHO
+
+
+def ask_for(session: Session, console: Console, path: Path) -> None:
+    """Put the envelope in a file before the gate, and say how to allow it."""
+    try:
+        record = session.propose_envelope(read_envelope(path, requested_by=WHO))
+    except InputError as error:
+        console.print(str(error), markup=False)
+        return
+    console.print(envelope_text(record), markup=False, highlight=False)
+    if record.state is EnvelopeState.AWAITING_APPROVAL:
+        console.print(f"Type approve envelope {record.id} or reject envelope {record.id}.", markup=False)
 
 
 @dataclass
 class Allowance:
-    """Gives it once.
+    """An envelope that is proposed and approved once, as soon as the gate has no objection.
 
     Attributes:
         why_not: what the gate said when it was last asked.

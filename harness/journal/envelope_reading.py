@@ -7,8 +7,8 @@ from sqlalchemy import Connection, select
 from harness.envelope.record import IN_FORCE, EnvelopeRecord, EnvelopeState
 from harness.envelope.row import record_from
 from harness.errors import TransitionError
-from harness.journal.reading import JournalReader
-from harness.journal.schema import ENVELOPE
+from harness.journal.reading import Event, JournalReader
+from harness.journal.schema import ENVELOPE, EVENT
 
 
 class EnvelopeReader(JournalReader):
@@ -32,6 +32,11 @@ class EnvelopeReader(JournalReader):
             query = query.where(ENVELOPE.c.state.in_([state.value for state in states]))
         with self._store.begin() as connection:
             return tuple(record_from(row) for row in connection.execute(query).mappings())
+
+    def moves(self, envelope_id: int) -> tuple[Event, ...]:
+        """The lines of the log that tell of an envelope, oldest first."""
+        query = select(EVENT).where(self._about(), EVENT.c.what.startswith("envelope")).order_by(EVENT.c.seq)
+        return tuple(event for event in self._events(query) if event.numbers.get("envelope_id") == envelope_id)
 
     def in_force(self) -> EnvelopeRecord | None:
         """The one that is open or being closed."""
