@@ -1,6 +1,6 @@
 """Watching an envelope: when it must end, and whether what was done in it is an improvement as a whole."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from harness.action import Action
 from harness.envelope.envelope import Place
@@ -30,7 +30,6 @@ class Watching:
     seen_s: float
     _strikes: int = 0
     _supervision: Supervision | None = None
-    _found: Decision = field(default=WAIT)
 
     def decide(self, record: EnvelopeRecord, snapshot: Snapshot | None, now_s: float) -> Decision:
         """Wait, roll back at once, or at its end keep what was measured to be better."""
@@ -40,16 +39,8 @@ class Watching:
         ended = record.leave is None or now_s >= record.leave.ends_s
         if record.first_move_s is None:
             return Decision(Fate.ROLL_BACK, "nothing was moved until its end") if ended else WAIT
-        decision = self._judged(record, record.first_move_s, snapshot, now_s)
-        if decision.fate is Fate.ROLL_BACK:
-            return decision
-        self._found = decision if decision.fate is Fate.KEEP else self._found
-        if not ended:
-            return WAIT
-        if self._found.fate is Fate.KEEP:
-            return self._found
-        reason = "no verdict until its end"
-        return Decision(Fate.ROLL_BACK, reason, Verification(Measured.UNMEASURED, reason))
+        decision = self._judged(record, record.first_move_s, snapshot, now_s, final=ended)
+        return decision if ended or decision.fate is Fate.ROLL_BACK else WAIT
 
     def _blind(self, snapshot: Snapshot | None, now_s: float) -> str | None:
         """Blind values are the former ones: nobody corrects what nobody sees."""
@@ -70,11 +61,13 @@ class Watching:
         guard, value = broken[0]
         return f"{guard.signal} is {value:g}, its guard {guard.at_most:g}"
 
-    def _judged(self, record: EnvelopeRecord, first_s: float, snapshot: Snapshot | None, now_s: float) -> Decision:
+    def _judged(
+        self, record: EnvelopeRecord, first_s: float, snapshot: Snapshot | None, now_s: float, *, final: bool
+    ) -> Decision:
         """The verdict on all moves together: what came after the first against what was before it."""
         if self._supervision is None:
             self._supervision = Supervision(_planned(record, first_s, self.policy), self.blocks)
-        return self._supervision.decide(_as_changes(record, first_s), snapshot, now_s, ())
+        return self._supervision.decide(_as_changes(record, first_s), snapshot, now_s, (), final=final)
 
 
 def _planned(record: EnvelopeRecord, first_s: float, policy: Policy) -> Policy:

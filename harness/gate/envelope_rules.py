@@ -44,6 +44,8 @@ def _problem(case: Case, key: PlaceKey) -> str | None:
     before, after, unit = case.action.before, case.action.after, case.setting.unit
     if isinstance(after, str) or isinstance(before, str):
         return f"expected a number of {unit}, found {after!r}"
+    if not abs(before - place.last) <= 1e-6 * max(1.0, abs(place.last)):
+        return f"{key[0]} on {key[1]} was left at {place.last:g} and holds {before:g}: somebody else changed it"
     if not limits.low <= after <= limits.high:
         return f"{after:g} {unit} lies outside {limits.low:g} to {limits.high:g}"
     if not abs(after - before) <= limits.step:

@@ -57,7 +57,7 @@ class Envelopes(EnvelopeReader):
                 "proposed_s": now_s,
                 "expires_at": self._ledger.wall_now() + timedelta(seconds=expiry_s),
                 "state_version": self._state_version(connection),
-                "end_reason": "; ".join(hit.detail for hit in verdict.hits) if denied else None,
+                "end_reason": "; ".join(hit.detail for hit in verdict.hits if hit.ruling is Ruling.DENY) or None,
             }
             result = connection.execute(insert(ENVELOPE).values(**values))
             envelope_id = int(result.inserted_primary_key[0])  # type: ignore[index]

@@ -130,6 +130,7 @@ def test_a_move_inside_it_is_allowed_without_asking_where_the_same_change_would_
         (90.0, leave(moved_s=NOW_S - 4.9, turn=-1, moves=1), "every 5 s"),
         (110.0, leave(moved_s=NOW_S - 30, turn=-1, moves=1), "back after 60 s"),
         (90.0, leave(unsure_of=110.0), "not read back"),
+        (90.0, leave(last=95.0, moved_s=NOW_S - 60, moves=1), "somebody else changed it"),
     ],
 )
 def test_a_move_that_the_envelope_does_not_allow_is_denied(after: float, inside: Leave, words: str):
