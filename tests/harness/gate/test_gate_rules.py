@@ -9,6 +9,7 @@ from gate_situation import ALL, NOW, WATCHED, drain, forecast, past, raising, re
 from scripted_stack import weight_action
 
 from harness.action import Action, Trust
+from harness.envelope.envelope import Envelope, Leave, Place, Range
 from harness.gate.check import RULES
 from harness.gate.history import History, Past
 from harness.mode import Mode
@@ -22,6 +23,14 @@ from stack.snapshot import Fact, Oddity, Signal, Snapshot
 
 ALLOW, ASK, DENY = Ruling.ALLOW, Ruling.ASK, Ruling.DENY
 HOUR = 3600.0
+WEIGHTS = Range(setting="routing_weight", low=40, high=120, step=10, every_s=5, back_after_s=60)
+LEAVE = Leave(
+    id=7,
+    envelope=Envelope(ranges=(WEIGHTS,), lasts_s=900, requested_by="olga"),
+    approved_by="olga",
+    ends_s=NOW + 60,
+    places=(Place(setting="routing_weight", target="r0", stored=100.0, last=100.0),),
+)
 GIB = 2.0**30
 
 
@@ -215,6 +224,9 @@ EDGES = [
     At("no_drift", ALLOW, history=did(past(before=16.0, after=15.0, touched_s=NOW - 60, ending=Ending.ROLLED_BACK))),
     At("no_drift", ALLOW, history=did(past(after=15.0, touched_s=NOW - 60, ending=Ending.NEEDS_PERSON))),
     At("no_drift", DENY, weight_action(target="r1"), history=did(past(after=15.0, touched_s=NOW - 60))),
+    At("inside_envelope", ALLOW, weight_action(after=90.0), history=replace(WATCHED, leave=LEAVE)),
+    At("inside_envelope", DENY, weight_action(after=89.0), history=replace(WATCHED, leave=LEAVE)),
+    At("inside_envelope", DENY, history=replace(WATCHED, leave=LEAVE)),
     At("one_settling", ALLOW, history=did(*[past(in_probation=True, ending=None)] * 2)),
     At("one_settling", DENY, history=did(*[past(in_probation=True, ending=None)] * 3)),
     At("one_settling", DENY, history=did(past(settling=True, ending=None))),
