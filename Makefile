@@ -3,6 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 ENGINE := .venv-vllm
 SETUP := deploy/setup
+ALL_CORES := -n auto --dist worksteal
 
 .PHONY: setup stack programs models postgres demo test test-fast test-plugin check lock bench clean
 
@@ -47,7 +48,7 @@ check: setup  ## style, types and import directions
 
 # Real engines share the machine with whatever else runs on it: what was disturbed gets a second try, which must succeed.
 test: check stack postgres  ## everything
-	$(BIN)/pytest -m "not real_stack"
+	$(BIN)/pytest -m "not real_stack" $(ALL_CORES)
 	$(BIN)/pytest -m real_stack || $(BIN)/pytest -m real_stack --last-failed
 	$(MAKE) --no-print-directory test-plugin
 
@@ -55,7 +56,7 @@ test-plugin: $(ENGINE)/plugin  ## the plugin's own tests, by the engine's interp
 	cd stack/vllm_plugin && OMP_NUM_THREADS=1 ../../$(ENGINE)/bin/python -m pytest
 
 test-fast: setup  ## tests that need no outside program
-	$(BIN)/pytest -m "not real_stack and not postgres"
+	$(BIN)/pytest -m "not real_stack and not postgres" $(ALL_CORES)
 
 bench: setup  ## speed of the simulator, and how its cost grows
 	$(BIN)/flashvector simulate bench

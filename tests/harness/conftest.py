@@ -1,5 +1,5 @@
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
@@ -26,9 +26,6 @@ from stack.simulator.fleet import FleetSpec
 from stack.simulator.load.generated import steady
 from stack.simulator.simulation import Simulation
 from stack.snapshot import Snapshot
-
-SAID = pytest.StashKey[dict[str, list[str]]]()
-Say = Callable[[str, Sequence[str]], None]
 
 
 @dataclass
@@ -145,21 +142,3 @@ def slow_fleet() -> tuple[Forecaster, Snapshot]:
     scale = [1.25, 1.25, 1.25, 1.25]
     scale[SLOW] = 2.5
     return watched(Simulation(FleetSpec(), steady(RATE_PER_S, 500, seed=1), step_scale=scale))
-
-
-@pytest.fixture(scope="session")
-def say(request: pytest.FixtureRequest) -> Say:
-    """Lines under a heading, shown at the end of the run."""
-    said = request.config.stash.setdefault(SAID, {})
-
-    def tell(heading: str, lines: Sequence[str]) -> None:
-        said.setdefault(heading, []).extend(lines)
-
-    return tell
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Say what the tests found."""
-    for heading, lines in config.stash.get(SAID, {}).items():
-        terminalreporter.section(heading)
-        terminalreporter.write_line("\n".join(lines))

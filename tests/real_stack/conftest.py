@@ -82,22 +82,7 @@ def calm(live: Live) -> None:
             live.control.write(limit, name, live.control.read(limit, name))
 
 
-SAID = pytest.StashKey[list[str]]()
-
-
 @pytest.fixture
-def say(request: pytest.FixtureRequest) -> Say:
+def say(say, request: pytest.FixtureRequest) -> Say:
     """Figures of a test, shown at the end of the run."""
-    lines = request.config.stash.setdefault(SAID, [])
-
-    def tell(text: str) -> None:
-        lines.append(f"{request.node.name}: {text}")
-
-    return tell
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Say what was measured."""
-    if lines := config.stash.get(SAID, []):
-        terminalreporter.section("measured on the real stack")
-        terminalreporter.write_line("\n".join(lines))
+    return lambda text: say("measured on the real stack", [f"{request.node.name}: {text}"])

@@ -72,7 +72,7 @@ class World:
     def copy_to(self, path: Path) -> "World":
         """The same world in another place."""
         shutil.copy(self.path, path)
-        twin = type(self)(path, self.policy, self.helps, copy.deepcopy(self.blocks), ManualClock(self.clock.time_s))
+        twin = type(self)(path, self.policy, self.helps, self.blocks, ManualClock(self.clock.time_s))
         twin.stack.values, twin.stack.noise = dict(self.stack.values), self.stack.noise
         twin.stack.writes, twin.seen = list(self.stack.writes), list(self.seen)
         return twin
@@ -127,7 +127,8 @@ class Session:
     def change(self, *, fresh: bool = False) -> None:
         """Propose the change and carry it out, on the facts of the proposal or on fresh ones."""
         if self.world.blocks is not None:
-            self.executor.blocks.__dict__.update(copy.deepcopy(self.world.blocks).__dict__)
+            own = {name: copy.copy(value) for name, value in vars(self.world.blocks).items()}
+            vars(self.executor.blocks).update(own)
         snapshot = self._look()
         if snapshot is None:
             return
@@ -178,6 +179,6 @@ def prepared(path: Path, policy: Policy, helps: float, kind: type[World] = World
     for _ in range(int(WATCHED_S / WATCH_CYCLE_S)):
         world.clock.sleep(WATCH_CYCLE_S)
         session.executor.supervise(world.stack.snapshot(60.0))
-    world.blocks = copy.deepcopy(session.executor.blocks)
+    world.blocks = session.executor.blocks
     session.store.close()
     return world

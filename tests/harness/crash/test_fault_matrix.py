@@ -1,6 +1,6 @@
 """Every fault at every point of an action and of its recovery; the table is printed at the end of the run."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,10 +19,9 @@ from stack.errors import FlashVectorError, UnreachableError
 KEPT, UNDONE, NOTHING, PERSON = State.KEPT, State.ROLLED_BACK, State.NOTHING_DONE, State.NEEDS_PERSON
 WORDS = {KEPT: "kept", UNDONE: "undone", NOTHING: "nothing", PERSON: "person"}
 BUSY_S = 0.05
+HEADING = "how an action ended, by fault and by where it was when the fault struck"
 KILLED = Fault("killed while the change settles", die)
 SETTLING = next(point for point in POINTS if point.name == "settling")
-
-Cells = dict[tuple[Fault, Point], State]
 
 
 def promised(fault: Fault, point: Point) -> frozenset[State]:
@@ -59,24 +58,21 @@ def worlds(quick_folder: Path) -> Mapping[float, World]:
     return {helps: prepared(quick_folder / f"matrix {helps}.db", Policy.load(), helps) for helps in (HELPS, HURTS)}
 
 
-@pytest.fixture(scope="module")
-def cells(say) -> Iterator[Cells]:
-    found: Cells = {}
-    yield found
-    say("how an action ended, by fault and by where it was when the fault struck", table(found))
-
-
-@pytest.mark.parametrize("point", POINTS, ids=lambda point: point.name)
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
-def test_fault(fault: Fault, point: Point, worlds: Mapping[float, World], quick_folder: Path, cells: Cells):
-    world = worlds[point.helps].copy_to(quick_folder / "matrix.db")
+def test_fault(fault: Fault, worlds: Mapping[float, World], quick_folder: Path, say):
+    found = {point: ending(fault, point, worlds[point.helps].copy_to(quick_folder / "matrix.db")) for point in POINTS}
+    say(HEADING, [line("", (point.name for point in POINTS)), line(fault.name, words(fault, found))])
+    assert [point.name for point in POINTS if found[point] not in promised(fault, point)] == []
+
+
+def ending(fault: Fault, point: Point, world: World) -> State:
+    """How an action ends in `world` if the fault strikes at that point."""
     world.busy_timeout_s = BUSY_S
     with world.repairs:
         strike(world, fault, point)
     ended = [record.outcome for record in heal(world)]
-    found = State(ended[-1].ending.value) if ended else NOTHING
-    cells[fault, point] = found
-    assert len(ended) <= 1 and found in promised(fault, point)
+    assert len(ended) <= 1
+    return State(ended[0].ending.value) if ended else NOTHING
 
 
 def strike(world: World, fault: Fault, point: Point) -> None:
@@ -117,18 +113,10 @@ def look_after(session: Session) -> None:
         session.executor.supervise(snapshot)
 
 
-def table(cells: Cells) -> list[str]:
-    """A line per fault, a column per point; what nobody promised has an exclamation mark."""
-    names = max(len(fault.name) for fault in FAULTS)
-    lines = [" " * names + "".join(f"{point.name:>10}" for point in POINTS)]
-    for fault in FAULTS:
-        lines.append(f"{fault.name:{names}}" + "".join(f"{in_a_word(cells, fault, point):>10}" for point in POINTS))
-    surprises = sum(found not in promised(*place) for place, found in cells.items())
-    return [*lines, f"{len(cells)} of {len(FAULTS) * len(POINTS)} cells, {surprises} not as promised"]
+def words(fault: Fault, found: Mapping[Point, State]) -> Iterator[str]:
+    """A word for each point; what nobody promised has an exclamation mark."""
+    return (WORDS[found[point]] + ("" if found[point] in promised(fault, point) else "!") for point in POINTS)
 
 
-def in_a_word(cells: Cells, fault: Fault, point: Point) -> str:
-    found = cells.get((fault, point))
-    if found is None:
-        return "-"
-    return WORDS[found] + ("" if found in promised(fault, point) else "!")
+def line(name: str, words: Iterable[str]) -> str:
+    return f"{name:{max(len(fault.name) for fault in FAULTS)}}" + "".join(f"{word:>10}" for word in words)

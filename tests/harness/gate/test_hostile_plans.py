@@ -1,9 +1,13 @@
 """A hundred thousand hostile plans, judged by the policy as it is written down a second time: no breach."""
 
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import closing
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
 from siege import ENABLED, Siege
+from written_policy import WrittenPolicy
 
 from harness.gate import check as gate
 from harness.journal.store import open_store
@@ -13,17 +17,21 @@ WORLDS = (8_000,) * 5 + (2_500,) * 24
 DURABLE_PLANS = 100
 
 
-def test_a_hundred_thousand_hostile_plans_breach_nothing():
-    sieges = []
-    for seed, plans in enumerate(WORLDS):
-        store = open_store(None)
+def besieged(seed: int, plans: int) -> tuple[int, WrittenPolicy]:
+    """How many plans were made against one world, and what the judge saw."""
+    with closing(open_store(None)) as store:
         siege = Siege(seed, store)
         siege.run(plans)
-        store.close()
-        sieges.append(siege)
-        assert siege.judge.breaches == [], f"seed {seed}: {siege.judge.breaches[0]}"
-    changes = [change for siege in sieges for change in siege.judge.changes]
-    assert sum(siege.made for siege in sieges) >= sum(WORLDS) == 100_000
+        return siege.made, siege.judge
+
+
+def test_a_hundred_thousand_hostile_plans_breach_nothing():
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as processes:
+        made, judges = zip(*processes.map(besieged, range(len(WORLDS)), WORLDS), strict=True)
+    for seed, judge in enumerate(judges):
+        assert judge.breaches == [], f"seed {seed}: {judge.breaches[0]}"
+    changes = [change for judge in judges for change in judge.changes]
+    assert sum(made) >= sum(WORLDS) == 100_000
     # the attack is worth something only if much gets through that is allowed, of every kind
     assert {change.setting for change in changes} == set(ENABLED)
     assert {"kept", "undone", "hard stop"} <= {change.ending for change in changes}
