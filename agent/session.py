@@ -158,7 +158,8 @@ class Session:
             return journal.decide(approval_id, decision, now_s=now_s)
         edited = decision.of(journal.record(approval_id).action)
         verdict = self._desk.check(edited, self._desk.look()[0], Mode.APPROVE)
-        return journal.edit(approval_id, decision, verdict, now_s=now_s, expiry_s=self._desk.policy.approval_expiry_s)
+        expiry_s = self._desk.policy.expiry_s(edited.setting_class)
+        return journal.edit(approval_id, decision, verdict, now_s=now_s, expiry_s=expiry_s)
 
     def propose(self, action: Action, role: Role = Role.OPERATOR) -> Proposed:
         """Put a change a person asked for before the gate; if it passes, it waits for an approval in every mode.
@@ -175,7 +176,7 @@ class Session:
             verdict,
             mode=mode,
             now_s=self._desk.clock.now_s(),
-            expiry_s=self._desk.policy.approval_expiry_s,
+            expiry_s=self._desk.policy.expiry_s(action.setting_class),
         )
         waits = record.state is State.AWAITING_APPROVAL
         return Proposed(action, verdict, record.id if waits else None, record.proposal.digest if waits else "")

@@ -17,6 +17,7 @@ from harness.limits import (
     MemoryLimits,
     Pace,
     Part,
+    PerClass,
     Seconds,
     SettingNames,
     ShadowBar,
@@ -26,6 +27,7 @@ from harness.limits import (
 from harness.objective import Slo
 from stack.errors import InputError
 from stack.problem import first_problem
+from stack.setting import SettingClass
 
 SHIPPED = "policy.toml"
 
@@ -49,7 +51,7 @@ class Policy(Part):
     vouched: SettingNames
     owned_elsewhere: Mapping[str, Annotated[str, Field(min_length=1, max_length=100)]]
     bounds: Mapping[str, Bounds]
-    approval_expiry_s: Seconds
+    approval_expiry_s: PerClass[Seconds]
     slo: Slo
     memory: MemoryLimits
     latency: LatencyLimits
@@ -80,6 +82,10 @@ class Policy(Part):
             if isinstance(number, bool) or not isinstance(number, (int, float)) or not 0 <= number < 1e7:
                 raise ValueError(f"{key} must be a number of seconds that is not negative, found {number!r}")
         return Slo(**value)
+
+    def expiry_s(self, kind: SettingClass) -> float:
+        """Wall time that a person has to decide on a change of this class; none for what is never changed."""
+        return self.approval_expiry_s.get(kind.value, 0.0)
 
     @classmethod
     def load(

@@ -1,6 +1,7 @@
 """The loop end to end on the simulated stack, in process and in virtual time."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Annotated
 
 import pytest
@@ -151,6 +152,16 @@ def test_a_rejected_proposal_changes_nothing():
     talk = session(faults=["cap_too_small@330"])
     live(talk, 10, lambda t, pending: t.decide(pending.id, Reject("ann", "not now")))
     assert talk.episodes() == ()
+
+
+@pytest.mark.parametrize(("setting", "after", "least_s", "most_s"), [("worker_generation", 1.0, 240, 300), ("gpu_fan", 1.0, 0, 0)])
+def test_how_long_a_person_has_to_decide_depends_on_the_class(setting, after, least_s, most_s):
+    talk, begun = session(), datetime.now(UTC)
+    talk.cycle()
+    about = {"target": "replica-0", "cause": "a_test", "layer": Layer.MEMORY, "reason": "to see it wait"}
+    talk.propose(Action(setting=setting, before=0.0, after=after, requested_by="ann", **about))
+    left_s = (talk.records()[-1].expires_at - begun).total_seconds()
+    assert least_s <= left_s <= most_s + 60
 
 
 def test_an_edit_goes_back_to_the_gate():
