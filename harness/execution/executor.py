@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from harness.errors import StoreError, TransitionError
 from harness.execution.actuator import Actuator
+from harness.execution.clock_watch import ClockWatch
 from harness.execution.judging import Judging
 from harness.execution.permitting import Permitting, Refusal
 from harness.execution.resolving import Resolving
@@ -54,6 +55,7 @@ class Executor:
         plan = policy.verification
         self._journal, self._clock, self._reader = journal, clock, reader
         self._window_s, self._earned = window_s, earned
+        self._clock_watch = ClockWatch(clock, policy.evidence.clock_skew_max_s)
         keep_s = plan.before_s + BLOCKS_KEPT * (plan.settle_s + plan.longest_s + plan.blind_grace_s)
         self.blocks = BlockLog(keep_s, policy.evidence.age_max_s)
         actuator = self._actuator = Actuator(control, journal)
@@ -65,10 +67,11 @@ class Executor:
         self._halted: tuple[Record, ...] = ()
 
     def history(self) -> History:
-        """The gate's view of the past, with how long the stack has been watched."""
-        now_s = self._clock.now_s()
+        """The gate's view of the past, with how long the stack has been watched, and its clock not been set."""
+        now_s, steady_s = self._clock.now_s(), self._clock_watch.look()
         history = self._journal.history(now_s, watched_s=self.blocks.watched_s(now_s))
-        return replace(history, seen_until_s=self.blocks.seen_until_s, earned=self._earned())
+        seen_until_s = self.blocks.seen_until_s
+        return replace(history, clock_steady_s=steady_s, seen_until_s=seen_until_s, earned=self._earned())
 
     def apply(self, action_id: int, *, mode: Mode, snapshot: Snapshot | None = None) -> Record:
         """Carry out an approved action, once.
@@ -107,6 +110,7 @@ class Executor:
             The actions that ended in this call, or since the last one by a stop from outside.
         """
         with self._acting():
+            self._clock_watch.look()
             seeing = snapshot is not None and self.blocks.observe(snapshot, self._clock.now_s())
             if not self._journal.leads:
                 return ()

@@ -1,5 +1,6 @@
 """What was done lately, as the gate sees it: plain data derived from the journal."""
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -58,6 +59,7 @@ class History:
         refused_s: when the planner's proposals of the last hours were made that the gate denied or a person rejected.
         earned: settings that may act by themselves because their shadow record passes the bar.
         seen_until_s: when the newest window that was watched ended; None when there is none.
+        clock_steady_s: for how long nobody has set the clock, as far as this process has seen.
     """
 
     past: tuple[Past, ...] = ()
@@ -66,6 +68,7 @@ class History:
     refused_s: tuple[float, ...] = ()
     earned: frozenset[str] = frozenset()
     seen_until_s: float | None = None
+    clock_steady_s: float = math.inf
 
     def on(self, setting: str, target: str) -> Iterator[Past]:
         """Actions on the same setting whose target overlaps `target`, oldest first."""

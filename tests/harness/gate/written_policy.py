@@ -105,6 +105,8 @@ class WrittenPolicy:
     """When somebody else last wrote, by setting and target."""
     halted: bool = False
     blind: bool = False
+    clock_set: bool = False
+    """Within the last five minutes, by a clock that nobody sets."""
     breaches: list[str] = field(default_factory=list)
 
     def judge(self, change: Change) -> None:
@@ -158,6 +160,8 @@ class WrittenPolicy:
     def _sight(self, _c: Change) -> str | None:
         if self.halted:
             return "changes were halted"
+        if self.clock_set:
+            return "the clock had been set"
         return "the metrics were blind" if self.blind else None
 
     def _pace(self, c: Change) -> str | None:
