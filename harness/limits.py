@@ -106,6 +106,8 @@ class HealthLimits(Part):
     """What must be left of the pool after a change, and when a restart is allowed."""
 
     replicas_min: Count
+    limit_left_min_ratio: Ratio
+    limit_left_min_requests: Count
     restart_kv_usage_max_ratio: Ratio
     sick_token_time_ratio: Annotated[float, Field(gt=1, le=100)]
 

@@ -105,8 +105,11 @@ def starve_the_batch(ctx: SkillContext, cap: Annotated[int, Field(ge=1, le=8)]) 
     )
 
 
-def test_a_change_that_hurts_is_undone_and_the_stack_holds_its_former_value():
-    simulated = simulated_session(Settings.load(mode=Mode.APPROVE), minutes=40.0, load=0.6, replicas=3, seed=3)
+def test_a_change_that_hurts_is_undone_and_the_stack_holds_its_former_value(tmp_path):
+    lenient = tmp_path / "policy.toml"
+    lenient.write_text("[health]\nlimit_left_min_ratio = 0.01\n")  # the shipped one lets no such limit through
+    settings = Settings.load(mode=Mode.APPROVE, policy_path=lenient)
+    simulated = simulated_session(settings, minutes=40.0, load=0.6, replicas=3, seed=3)
     live(simulated, 10)
     snapshot = simulated.cycle().snapshot
     action = starve_the_batch(SkillContext(snapshot=snapshot, enabled=frozenset({"running_request_cap"})), cap=4)

@@ -37,7 +37,9 @@ def breaches_of(siege: Siege) -> list[str]:
     return siege.judge.breaches
 
 
-@pytest.mark.parametrize("missing", ["step_size", "sane_clock", "fresh_snapshot", "blast_radius", "memory_headroom"])
+@pytest.mark.parametrize(
+    "missing", ["step_size", "sane_clock", "fresh_snapshot", "enough_left", "blast_radius", "memory_headroom"]
+)
 def test_the_judge_sees_what_a_missing_rule_lets_through(monkeypatch, missing: str):
     monkeypatch.setattr(gate, "RULES", tuple(rule for rule in gate.RULES if rule.__name__ != missing))
     sieges = (Siege(seed, open_store(None)) for seed in BUSY_FIRST)
