@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from harness.action import Action
 from harness.envelope.envelope import Leave, Range
-from harness.policy import Pace
+from harness.limits import Pace
 from stack.snapshot import FLEET
 
 GAIN_RATIO = 0.1

@@ -80,7 +80,7 @@ class Nodes:
             state["verdict"],
             mode=self.desk.mode,
             now_s=self.desk.clock.now_s(),
-            expiry_s=self.desk.policy.approval_expiry_s,
+            expiry_s=self.desk.policy.expiry_s(action.setting_class),
             key=state["key"],
         )
         return {"proposal": proposal}

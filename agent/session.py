@@ -28,6 +28,7 @@ from harness.mode import Mode
 from harness.role import NotAllowedError, Role
 from harness.verdict import Verdict
 from skills.diagnose import diagnose
+from stack.setting import SettingClass
 
 __all__ = ["CycleReport", "Pending", "Session"]
 RETRY_S = 5.0
@@ -160,7 +161,8 @@ class Session:
             return journal.decide(approval_id, decision, now_s=now_s)
         edited = decision.of(journal.record(approval_id).action)
         verdict = self._desk.check(edited, self._desk.look()[0], Mode.APPROVE)
-        return journal.edit(approval_id, decision, verdict, now_s=now_s, expiry_s=self._desk.policy.approval_expiry_s)
+        expiry_s = self._desk.policy.expiry_s(edited.setting_class)
+        return journal.edit(approval_id, decision, verdict, now_s=now_s, expiry_s=expiry_s)
 
     def propose(self, action: Action, role: Role = Role.OPERATOR) -> Proposed:
         """Put a change a person asked for before the gate; if it passes, it waits for an approval in every mode.
@@ -177,7 +179,7 @@ class Session:
             verdict,
             mode=mode,
             now_s=self._desk.clock.now_s(),
-            expiry_s=self._desk.policy.approval_expiry_s,
+            expiry_s=self._desk.policy.expiry_s(action.setting_class),
         )
         waits = record.state is State.AWAITING_APPROVAL
         return Proposed(action, verdict, record.id if waits else None, record.proposal.digest if waits else "")
@@ -195,7 +197,7 @@ class Session:
         if not role.may_ask_for_changes:
             raise NotAllowedError(f"a {role} cannot ask for changes; an {Role.OPERATOR} must. Nothing was proposed")
         desk, verdict = self._desk, self.check_envelope(envelope)
-        now_s, expiry_s = desk.clock.now_s(), desk.policy.approval_expiry_s
+        now_s, expiry_s = desk.clock.now_s(), desk.policy.expiry_s(SettingClass.A)
         return desk.journal.envelopes.propose(envelope, verdict, mode=desk.mode, now_s=now_s, expiry_s=expiry_s)
 
     def decide_envelope(self, envelope_id: int, decision: Approve | Reject) -> EnvelopeRecord:

@@ -15,7 +15,8 @@ from harness.policy import Policy
 from stack.catalogue import setting_named
 from stack.errors import InputError, UnknownSettingError
 from stack.local.configuration import LocalStack
-from stack.redaction import SECRET_NAME, keep_secret, keep_url_secret
+from stack.problem import first_problem
+from stack.redaction import keep_secret, keep_url_secret
 
 DEFAULT_FILE = Path("flashvector.toml")
 
@@ -114,7 +115,8 @@ class Settings(BaseSettings):
         try:
             loaded: Settings = here(**{name: value for name, value in arguments.items() if value is not None})
         except ValidationError as error:
-            raise InputError(_one_line(error, source)) from error
+            file = f"{source}, " if source else ""
+            raise InputError(f"{file}FLASHVECTOR_ variables or arguments: {first_problem(error)}") from error
         return loaded.looking() if loaded.mode is Mode.SHADOW else loaded
 
     def looking(self) -> "Settings":
@@ -157,13 +159,3 @@ def _check_readable(path: Path) -> None:
         raise InputError(f"{path}: cannot be read: {error}") from error
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: not valid TOML: {error}") from error
-
-
-def _one_line(error: ValidationError, path: Path | None) -> str:
-    sources = f"{path}, FLASHVECTOR_ variables or arguments" if path else "FLASHVECTOR_ variables or arguments"
-    problem = error.errors(include_url=False, include_context=False)[0]
-    name = ".".join(str(part) for part in problem["loc"])
-    # A table may hold a token, an address a password.
-    hidden = SECRET_NAME.search(name) or name.endswith("store_url") or isinstance(problem["input"], dict)
-    found = "" if hidden else f", found {problem['input']!r}"
-    return f"{sources}: {name}: {problem['msg']}{found}".replace("\n", " ")

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from harness.action import Action, Forecast, Predicted, Trust
 from harness.diagnosis import Finding
-from harness.policy import Pace
+from harness.limits import Pace
 
 LATENCY_WEIGHT = 0.1
 """A P99 that falls to nothing is worth as much as a tenth of all requests brought inside the SLO."""

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from stack.catalogue import setting_named
+from stack.errors import UnknownSettingError
 from stack.layer import Layer
-from stack.setting import Effect, Setting, Value
+from stack.setting import Effect, Setting, SettingClass, Value
 
 AGENT = "agent"
 """Who asks for a change when no person does."""
@@ -114,6 +115,14 @@ class Action:
     def declaration(self) -> Setting:
         """The catalogue's declaration of the setting."""
         return setting_named(self.setting)
+
+    @property
+    def setting_class(self) -> SettingClass:
+        """The class of its setting; an unknown setting is never changed, which is what class D says."""
+        try:
+            return self.declaration.setting_class
+        except UnknownSettingError:
+            return SettingClass.D
 
     @property
     def certain_effects(self) -> frozenset[Effect]:

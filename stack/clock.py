@@ -11,6 +11,10 @@ class Clock(Protocol):
         """The present time."""
         ...
 
+    def steady_s(self) -> float:
+        """Seconds that pass as fast and that nobody can set; what they are counted from has no meaning."""
+        ...
+
     def sleep(self, seconds: float) -> None:
         """Return after `seconds` of this clock have passed."""
         ...
@@ -22,6 +26,10 @@ class WallClock:
     def now_s(self) -> float:
         """The present time."""
         return time.time()
+
+    def steady_s(self) -> float:
+        """Seconds since boot, those in which the machine slept included."""
+        return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
     def sleep(self, seconds: float) -> None:
         """Return after `seconds`."""

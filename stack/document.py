@@ -1,4 +1,4 @@
-"""TOML documents of an incident folder: read, written, and what is wrong with them in one line."""
+"""TOML documents of an incident folder: read and written."""
 
 import json
 import re
@@ -6,13 +6,9 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from stack.errors import InputError
-from stack.redaction import SECRET_NAME, redacted
 
 INCIDENT_FILE = "incident.toml"
-FOUND_MAX = 60
 BARE = re.compile(r"[A-Za-z0-9_-]+")
 """Keys that TOML takes without quotes."""
 
@@ -29,21 +25,6 @@ def document(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: not TOML: {error}") from error
-
-
-def first_problem(error: ValidationError) -> str:
-    """The first of the problems pydantic found, on one line, with its field and the plain value that was found."""
-    problem = error.errors()[0]
-    field = ".".join(str(part) for part in problem["loc"])
-    found = _found(problem["input"]) if "found" not in problem["msg"] and not SECRET_NAME.search(field) else ""
-    return f"{field}: {problem['msg']}{found}" if field else str(problem["msg"])
-
-
-def _found(value: object) -> str:
-    if not isinstance(value, (str, int, float)):
-        return ""
-    text = redacted(repr(value))
-    return f", found {text if len(text) <= FOUND_MAX else text[: FOUND_MAX - 3] + '...'}"
 
 
 def toml_of(table: dict[str, Any], name: str = "") -> str:

@@ -6,9 +6,10 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from stack.catalogue import setting_named
-from stack.document import INCIDENT_FILE, document, first_problem, toml_of
+from stack.document import INCIDENT_FILE, document, toml_of
 from stack.errors import InputError, UnknownSettingError
 from stack.layer import Layer
+from stack.problem import first_problem
 
 
 def _known_setting(name: str) -> str:

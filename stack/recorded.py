@@ -24,6 +24,10 @@ class ReplayClock:
         """The moment of the recording that is now."""
         return self._now_s
 
+    def steady_s(self) -> float:
+        """The same: nobody sets this clock."""
+        return self._now_s
+
     def sleep(self, seconds: float) -> None:
         """Move on by `seconds`."""
         self._now_s += max(0.0, seconds)

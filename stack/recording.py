@@ -12,11 +12,12 @@ from typing import Annotated, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from stack.catalogue import setting_named
-from stack.document import INCIDENT_FILE, document, first_problem
+from stack.document import INCIDENT_FILE, document
 from stack.errors import InputError, UnknownSettingError
 from stack.exposition import render
 from stack.metric_line import MetricLine, lines_in
 from stack.outside_text import name_of
+from stack.problem import first_problem
 from stack.reading import Reading
 from stack.samples import readings_of
 from stack.setting import Value

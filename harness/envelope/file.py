@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from harness.envelope.envelope import Envelope, Guard, Range
 from stack.errors import InputError
+from stack.problem import first_problem
 from stack.snapshot import FLEET, Signal
 
 
@@ -49,7 +50,7 @@ def read_envelope(path: Path, *, requested_by: str) -> Envelope:
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: not valid TOML: {error}") from error
     except ValidationError as error:
-        raise InputError(f"{path}: {_problem(error)}") from error
+        raise InputError(f"{path}: {first_problem(error)}") from error
     return Envelope(
         ranges=tuple(Range(**one.model_dump()) for one in table.ranges),
         lasts_s=table.lasts_s,
@@ -57,8 +58,3 @@ def read_envelope(path: Path, *, requested_by: str) -> Envelope:
         reason=table.reason,
         requested_by=requested_by,
     )
-
-
-def _problem(error: ValidationError) -> str:
-    problem = error.errors(include_url=False, include_context=False)[0]
-    return f"{'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}".replace("\n", " ")

@@ -11,6 +11,7 @@ from harness.envelope.record import EnvelopeRecord
 from harness.errors import StoreError, TransitionError
 from harness.execution.actuator import Actuator
 from harness.execution.enveloping import Enveloping
+from harness.execution.clock_watch import ClockWatch
 from harness.execution.judging import Judging
 from harness.execution.permitting import Permitting, Refusal
 from harness.execution.resolving import Resolving
@@ -59,6 +60,7 @@ class Executor:
         self._window_s, self._earned = window_s, earned
         trial_s = BLOCKS_KEPT * (plan.settle_s + plan.longest_s + plan.blind_grace_s)
         keep_s = plan.before_s + max(trial_s, policy.envelope.lasts_max_s)
+        self._clock_watch = ClockWatch(clock, policy.evidence.clock_skew_max_s)
         self.blocks = BlockLog(keep_s, policy.evidence.age_max_s)
         actuator = self._actuator = Actuator(control, journal)
         self._undoing = Undoing(actuator, journal, clock, plan, self.blocks)
@@ -70,10 +72,11 @@ class Executor:
         self._halted: tuple[Record, ...] = ()
 
     def history(self) -> History:
-        """The gate's view of the past, with how long the stack has been watched."""
-        now_s = self._clock.now_s()
+        """The gate's view of the past, with how long the stack has been watched, and its clock not been set."""
+        now_s, steady_s = self._clock.now_s(), self._clock_watch.look()
         history = self._journal.history(now_s, watched_s=self.blocks.watched_s(now_s))
-        return replace(history, seen_until_s=self.blocks.seen_until_s, earned=self._earned())
+        seen_until_s = self.blocks.seen_until_s
+        return replace(history, clock_steady_s=steady_s, seen_until_s=seen_until_s, earned=self._earned())
 
     def apply(self, action_id: int, *, mode: Mode, snapshot: Snapshot | None = None) -> Record:
         """Carry out an approved action, once.
@@ -150,6 +153,7 @@ class Executor:
             The actions that ended in this call, or since the last one by a stop from outside.
         """
         with self._acting():
+            self._clock_watch.look()
             seeing = snapshot is not None and self.blocks.observe(snapshot, self._clock.now_s())
             if not self._journal.leads:
                 return ()

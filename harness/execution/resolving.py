@@ -5,7 +5,7 @@ from harness.execution.held import Held, foreign, holds_former, holds_wanted
 from harness.execution.undoing import Undoing
 from harness.journal.journal import Journal
 from harness.journal.record import Record, State, held_value
-from harness.policy import VerificationPlan
+from harness.limits import VerificationPlan
 from harness.verification.block import BlockLog
 from stack.clock import Clock
 

@@ -7,8 +7,8 @@ from harness.execution.held import Held, foreign, holds_former
 from harness.journal.journal import Journal
 from harness.journal.record import Record, State, held_value
 from harness.journal.row import verification_row
+from harness.limits import VerificationPlan
 from harness.outcome import Verification
-from harness.policy import VerificationPlan
 from harness.verification.block import BlockLog
 from stack.clock import Clock
 

@@ -16,7 +16,7 @@ from harness.gate.change_rules import step_size, target_exists, undo_known, with
 from harness.gate.envelope_rules import REPLACED, inside_envelope
 from harness.gate.evidence_rules import enough_history, fresh_facts, fresh_snapshot
 from harness.gate.failure_rules import failed_value, no_drift, refused_proposals, reversal, trip
-from harness.gate.health_rules import healthy_replicas, idle_before_drain, restart_at_low_traffic
+from harness.gate.health_rules import enough_left, healthy_replicas, idle_before_drain, restart_at_low_traffic
 from harness.gate.history import History
 from harness.gate.pace_rules import cooldown, daily_budget, hourly_budget, not_frozen, one_settling
 from harness.gate.signature_rules import latency_headroom, memory_headroom, minimum_gain
@@ -54,6 +54,7 @@ RULES: tuple[Callable[[Case], Answer], ...] = (
     refused_proposals,
     trip,
     healthy_replicas,
+    enough_left,
     idle_before_drain,
     restart_at_low_traffic,
     blast_radius,

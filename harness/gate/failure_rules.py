@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from harness.action import AGENT
 from harness.gate.case import Answer, Case, allow, ask, deny
 from harness.gate.history import History, Past, crowded, direction
+from harness.limits import Pace
 from harness.outcome import Ending
-from harness.policy import Pace
 from stack.catalogue import in_words, setting_named
 from stack.setting import Scope, Value
 from stack.snapshot import FLEET

@@ -1,5 +1,6 @@
 """What was done lately, as the gate sees it: plain data derived from the journal."""
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -62,6 +63,7 @@ class History:
         earned: settings that may act by themselves because their shadow record passes the bar.
         seen_until_s: when the newest window that was watched ended; None when there is none.
         leave: the envelope in force; None when there is none.
+        clock_steady_s: for how long nobody has set the clock, as far as this process has seen.
     """
 
     past: tuple[Past, ...] = ()
@@ -71,6 +73,7 @@ class History:
     earned: frozenset[str] = frozenset()
     seen_until_s: float | None = None
     leave: Leave | None = None
+    clock_steady_s: float = math.inf
 
     def on(self, setting: str, target: str) -> Iterator[Past]:
         """Actions on the same setting whose target overlaps `target`, oldest first."""

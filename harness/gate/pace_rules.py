@@ -26,18 +26,17 @@ def one_settling(case: Case) -> Answer:
 
 
 def cooldown(case: Case) -> Answer:
-    """Metrics need a window to show the last write before the next one."""
-    if case.protective:
-        return allow("a protective change does not wait")
-    floor_s = case.policy.pace.cooldown_floor_s
-    wait_s = max(floor_s, case.policy.pace.cooldown_s[case.setting.setting_class.value])
-    last = _since_s(case, case.history.past)
+    """Metrics need a window to show the last write before the next one; protection waits for none but its own."""
+    pace, floor_s = case.policy.pace, case.policy.pace.cooldown_floor_s
+    wait_s = floor_s if case.protective else max(floor_s, pace.cooldown_s[case.setting.setting_class.value])
+    last = None if case.protective else _since_s(case, case.history.past)
     same = _since_s(case, tuple(case.history.on(case.setting.name, case.action.target)))
     if last is not None and last < floor_s:
         return deny(f"last write {last:.0f} s ago, floor {floor_s:g} s")
     if same is not None and same < wait_s:
         return deny(f"{case.setting.name} on {case.action.target} was written {same:.0f} s ago, cooldown {wait_s:g} s")
-    return allow(f"no write within {floor_s:g} s, none of this setting here within {wait_s:g} s")
+    others = "a protective change waits for no other" if case.protective else f"no write within {floor_s:g} s"
+    return allow(f"{others}, none of this setting here within {wait_s:g} s")
 
 
 def hourly_budget(case: Case) -> Answer:

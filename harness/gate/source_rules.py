@@ -17,7 +17,10 @@ def sound_series(case: Case) -> Answer:
 
 
 def sane_clock(case: Case) -> Answer:
-    """With a clock that went back, nobody can say how long ago anything was."""
+    """With a clock that was set, nobody can say how long ago anything was: a past must be measured on it first."""
+    steady_s, needed_s = case.history.clock_steady_s, case.policy.evidence.history_min_s
+    if not steady_s >= needed_s:
+        return deny(f"the clock was set {steady_s:.0f} s ago, and must run steadily for {needed_s:g} s before a change")
     skew_s, seen_s = case.policy.evidence.clock_skew_max_s, case.snapshot.time_s
     times = [time_s for p in case.history.past for time_s in (p.written_s, p.touched_s)]
     times += [time_s for time_s in (seen_s, case.history.seen_until_s) if time_s is not None]

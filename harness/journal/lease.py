@@ -6,7 +6,6 @@ only if it was not renewed meanwhile. The lock in a local stack's run folder kee
 the lease holds wherever the store is shared, and when that lock is lost.
 """
 
-import time
 from dataclasses import dataclass
 from typing import Self
 
@@ -16,25 +15,13 @@ from harness.errors import LeaseHeldError, LeaseLostError
 from harness.journal.holder import Holder
 from harness.journal.schema import LEASE
 from harness.journal.store import Store
-from stack.clock import Clock
+from stack.clock import Clock, WallClock
 
 LEASE_S = 30.0
 """Silence of a holder after which it is taken for dead; a holder renews every few seconds."""
 WATCH_EVERY_S = 0.5
 MARGIN_RATIO = 1 / 6
 """Share of the lease kept for one call to the stack: what begins before it is over before somebody else may begin."""
-
-
-class BootClock:
-    """Seconds since boot, those in which the machine slept included: a step of the wall clock moves no lease."""
-
-    def now_s(self) -> float:
-        """The present time."""
-        return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
-
-    def sleep(self, seconds: float) -> None:
-        """Return after `seconds`."""
-        time.sleep(seconds)
 
 
 @dataclass(frozen=True)
@@ -65,17 +52,17 @@ class Lease:
         """Become the one that may change `stack`.
 
         Args:
-            clock: measures how long another holder is watched for a sign of life; it need not know the time of day.
+            clock: measures how long another holder is watched for a sign of life, in seconds that nobody can set.
             length_s: how long; the same for all who share the store.
 
         Raises:
             LeaseHeldError: another holder is alive.
         """
-        clock = clock or BootClock()
+        clock = clock or WallClock()
         found = lease_of(store, stack)
         if found is not None and not found.is_free:
             _watch(store, found, clock, length_s)
-        begun_s = clock.now_s()
+        begun_s = clock.steady_s()
         with store.begin() as connection:
             if _row(connection, stack) != found:
                 raise LeaseHeldError(f"another FlashVector has just begun to look after {stack}; end it first")
@@ -92,7 +79,7 @@ class Lease:
         Raises:
             LeaseLostError: somebody else has taken it.
         """
-        now_s = self._clock.now_s()
+        now_s = self._clock.steady_s()
         ours = (LEASE.c.stack == self.stack, LEASE.c.epoch == self.epoch, LEASE.c.released.is_(False))
         if connection.execute(update(LEASE).where(*ours).values(renewals=LEASE.c.renewals + 1)).rowcount != 1:
             message = f"the lease on {self.stack} (epoch {self.epoch}) was taken over, so this process writes no more"
@@ -106,7 +93,7 @@ class Lease:
     @property
     def surely_held(self) -> bool:
         """Whether nobody can have taken it yet, even if the store does not answer now, nor for one call to a stack."""
-        return self._clock.now_s() - self._renewed_s < self._length_s * (1 - MARGIN_RATIO)
+        return self._clock.steady_s() - self._renewed_s < self._length_s * (1 - MARGIN_RATIO)
 
     def release(self, store: Store) -> None:
         """Let go of it, if it is still ours, so that the next holder need not wait."""
@@ -123,8 +110,8 @@ def lease_of(store: Store, stack: str) -> LeaseRow | None:
 
 def _watch(store: Store, found: LeaseRow, clock: Clock, length_s: float) -> None:
     """Return when a holder has given no sign of life for the lease's length."""
-    until_s = clock.now_s() + length_s
-    while clock.now_s() < until_s:
+    until_s = clock.steady_s() + length_s
+    while clock.steady_s() < until_s:
         clock.sleep(WATCH_EVERY_S)
         if lease_of(store, found.stack) != found:
             holder = f"{found.holder.name}, lease epoch {found.epoch}"

@@ -16,9 +16,7 @@ from harness.journal.schema import ACTION
 from harness.journal.store import Store
 from harness.verdict import Verdict
 from stack.clock import Clock
-from stack.errors import UnknownSettingError
 from stack.redaction import redacted_tree
-from stack.setting import SettingClass
 
 
 class Ledger:
@@ -75,7 +73,7 @@ class Ledger:
                 state=State.PROPOSED.value,
                 setting=action.setting,
                 target=action.target,
-                setting_class=_class_of(action),
+                setting_class=action.setting_class.value,
                 proposal=action_row(action),
                 verdict=verdict_row(verdict),
                 proposed_s=now_s,
@@ -124,11 +122,3 @@ class Ledger:
     def wall_now(self) -> datetime:
         """Wall time, UTC."""
         return datetime.fromtimestamp(self._wall.now_s(), UTC)
-
-
-def _class_of(action: Action) -> str:
-    """The class of its setting; an unknown setting is never changed, which is what class D says."""
-    try:
-        return action.declaration.setting_class.value
-    except UnknownSettingError:
-        return SettingClass.D.value

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import TypeAlias
 
+from harness.limits import VerificationPlan
 from harness.outcome import Measured
-from harness.policy import Policy, VerificationPlan
+from harness.policy import Policy
 from harness.verification.comparison import Comparison
 from harness.verification.found import Found
 from harness.verification.goal import Goal

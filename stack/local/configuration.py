@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
 from stack.catalogue import PROFILES
-from stack.document import first_problem
 from stack.errors import InputError
+from stack.problem import first_problem
 from stack.redaction import SECRET_NAME, keep_secret, keep_url_secret
 
 DEFAULT_PROFILE = "default"

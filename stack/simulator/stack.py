@@ -67,6 +67,10 @@ class VirtualClock:
         """The present virtual time on the readings' clock."""
         return EPOCH_S + self._now_s()
 
+    def steady_s(self) -> float:
+        """Virtual seconds since the start."""
+        return self._now_s()
+
     def sleep(self, seconds: float) -> None:
         """Let virtual time pass."""
         self._advance(seconds)

@@ -1,6 +1,7 @@
 """The loop end to end on the simulated stack, in process and in virtual time."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Annotated
 
 import pytest
@@ -104,8 +105,11 @@ def starve_the_batch(ctx: SkillContext, cap: Annotated[int, Field(ge=1, le=8)]) 
     )
 
 
-def test_a_change_that_hurts_is_undone_and_the_stack_holds_its_former_value():
-    simulated = simulated_session(Settings.load(mode=Mode.APPROVE), minutes=40.0, load=0.6, replicas=3, seed=3)
+def test_a_change_that_hurts_is_undone_and_the_stack_holds_its_former_value(tmp_path):
+    lenient = tmp_path / "policy.toml"
+    lenient.write_text("[health]\nlimit_left_min_ratio = 0.01\n")  # the shipped one lets no such limit through
+    settings = Settings.load(mode=Mode.APPROVE, policy_path=lenient)
+    simulated = simulated_session(settings, minutes=40.0, load=0.6, replicas=3, seed=3)
     live(simulated, 10)
     snapshot = simulated.cycle().snapshot
     action = starve_the_batch(SkillContext(snapshot=snapshot, enabled=frozenset({"running_request_cap"})), cap=4)
@@ -151,6 +155,18 @@ def test_a_rejected_proposal_changes_nothing():
     talk = session(faults=["cap_too_small@330"])
     live(talk, 10, lambda t, pending: t.decide(pending.id, Reject("ann", "not now")))
     assert talk.episodes() == ()
+
+
+@pytest.mark.parametrize(
+    ("setting", "expiry_s"), [("routing_weight", 600.0), ("worker_generation", 300.0), ("gpu_fan", 0.0)]
+)
+def test_how_long_a_person_has_to_decide_depends_on_the_class(setting, expiry_s):
+    talk = session()
+    talk.cycle()
+    begun = datetime.now(UTC)
+    about = {"cause": "a_test", "layer": Layer.MEMORY, "reason": "to see it wait", "requested_by": "ann"}
+    talk.propose(Action(setting=setting, target="replica-0", before=0.0, after=1.0, **about))
+    assert expiry_s <= (talk.records()[-1].expires_at - begun).total_seconds() < expiry_s + 60
 
 
 def test_an_edit_goes_back_to_the_gate():

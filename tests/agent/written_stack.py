@@ -84,6 +84,9 @@ class WrittenStack:
     def now_s(self) -> float:
         return self._now_s
 
+    def steady_s(self) -> float:
+        return self._now_s
+
     def sleep(self, seconds: float) -> None:
         self._now_s += max(0.0, seconds)
 

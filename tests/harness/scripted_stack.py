@@ -16,14 +16,21 @@ class Crash(BaseException):
 
 
 class ManualClock:
+    """Time passes by sleeping; who assigns `time_s` sets the clock."""
+
     def __init__(self, now_s: float = 10_000.0) -> None:
         self.time_s = now_s
+        self.slept_s = 0.0
 
     def now_s(self) -> float:
         return self.time_s
 
+    def steady_s(self) -> float:
+        return self.slept_s
+
     def sleep(self, seconds: float) -> None:
         self.time_s += seconds
+        self.slept_s += seconds
 
 
 class ScriptedStack:

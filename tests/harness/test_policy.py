@@ -5,6 +5,7 @@ import pytest
 from harness.objective import Slo
 from harness.policy import Policy
 from stack.errors import InputError
+from stack.setting import SettingClass
 
 
 def test_a_fresh_install_may_change_two_settings():
@@ -21,6 +22,14 @@ def test_a_file_changes_what_it_names_and_arguments_beat_it(tmp_path: Path):
     assert policy.enabled == {"tokens_per_step"} and policy.slo.ttft_s == 2 and policy.slo.itl_s == 0.05
     assert policy.pace.per_hour == {"A": 9, "B": 3, "C": 1}
     assert Policy.load(file, enabled=["routing_weight"], slo=Slo(3.0)).slo.ttft_s == 3.0
+
+
+def test_a_restart_must_be_decided_on_sooner_and_what_is_never_changed_waits_for_nobody(tmp_path: Path):
+    policy = Policy.load()
+    assert [policy.expiry_s(kind) for kind in SettingClass] == [600.0, 600.0, 300.0, 0.0]
+    file = tmp_path / "policy.toml"
+    file.write_text("[approval_expiry_s]\nC = 120.0\n")
+    assert [Policy.load(file).expiry_s(kind) for kind in SettingClass] == [600.0, 600.0, 120.0, 0.0]
 
 
 @pytest.mark.parametrize(
@@ -40,6 +49,8 @@ def test_a_file_changes_what_it_names_and_arguments_beat_it(tmp_path: Path):
         ("slo = 3", "slo"),
         ("[verification]\nlooks_s = [600.0, 300.0]", "looks_s"),
         ("[pace.cooldown_s]\nE = 50", "cooldown_s"),
+        ("approval_expiry_s = 600", "approval_expiry_s"),
+        ("[approval_expiry_s]\nC = 0", "approval_expiry_s.C"),
         ("enabled = [", "TOML"),
     ],
 )

@@ -207,7 +207,7 @@ FAULTS = (
     blind("empty"),
     Fault("metrics: no answer", at=((Seam.SNAPSHOT, "before"),), meet=silence, prevents=True, undoes=True),
     Fault("clock: 10 min back", jump_back, prevents=True, undoes=None),  # the time passes again, and may be measured
-    Fault("clock: 1 h ahead", jump_ahead, undoes=True),  # a gap, for which a change that protects does not wait
+    Fault("clock: 1 h ahead", jump_ahead, prevents=True, undoes=True),  # a gap, so what is in force cannot be judged
     lost("stack: writes refused", refuse),
     lost("stack: one write lost", silence, times=1),
     lost("stack: all writes lost", silence),

@@ -35,8 +35,8 @@ def lying(effects: dict[str, tuple[float, float]], trust: Trust = Trust.TRUSTED)
 
 
 TRICKS = (
-    "_longest_step", "_creep", "_drain", "_restart", "_choice", "_again", "_back", "_wrong_name", "_wrong_target",
-    "_silly", "_lie_about_before", "_everywhere",
+    "_longest_step", "_creep", "_starve", "_drain", "_restart", "_choice", "_again", "_back", "_wrong_name",
+    "_wrong_target", "_silly", "_lie_about_before", "_everywhere",
 )  # fmt: skip
 FORECASTS = (
     None,
@@ -101,6 +101,13 @@ class HostilePlanner:
         """The same way every time, by steps that each look small."""
         now = self._held(seen, "running_request_cap", "r0")
         return self._make(seen, "running_request_cap", "r0", now + self.rng.choice((1.0, 16.0, now)))
+
+    def _starve(self, seen: Snapshot) -> Action:
+        """A limit lowered again and again, in the name of protection."""
+        setting = self.rng.choice(("running_request_cap", "replica_concurrency_cap"))
+        target = self.rng.choice(("r0", "r0", FLEET))
+        now = self._held(seen, setting, target if target != FLEET else "r0")
+        return self._make(seen, setting, target, self.rng.choice((1.0, now // 4, now // 2, now // 2, now - 1)))
 
     def _drain(self, seen: Snapshot) -> Action:
         target = self.rng.choice((*REPLICAS, FLEET))

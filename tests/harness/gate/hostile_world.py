@@ -21,6 +21,8 @@ START: dict[str, Value] = {
     "execution_profile": "default",
     "worker_generation": 0.0,
 }
+RUNNING = 24.0
+"""Requests that each replica runs."""
 POOL: dict[str, Value] = {
     "routing_policy": "round_robin",
     "deadline_shedding_ratio": 1_000_000.0,
@@ -137,7 +139,7 @@ class HostileWorld:
         truth, serving = self.truth, len(self.truth.healthy)
         finished = 120.0 * serving
         return {
-            Signal.RUNNING: Fact(8.0 * serving, start=8.0 * serving, age_s=1.0),
+            Signal.RUNNING: Fact(RUNNING * serving, start=RUNNING * serving, age_s=1.0),
             Signal.WAITING: Fact(truth.waiting, start=truth.waiting, peak=truth.waiting, age_s=1.0),
             Signal.GATEWAY_QUEUE: Fact(0.0, start=0.0, peak=0.0, age_s=1.0),
             Signal.FINISHED: Fact(finished, age_s=1.0),
@@ -161,7 +163,7 @@ class HostileWorld:
         if up:
             stuck = name in truth.stuck
             told |= {
-                Signal.RUNNING: 8.0,
+                Signal.RUNNING: RUNNING,
                 Signal.WAITING: truth.waiting / max(1, len(REPLICAS) - len(truth.down)),
                 Signal.KV_USAGE_RATIO: truth.kv_ratio[name],
                 Signal.FINISHED: 0.0 if stuck else 120.0,

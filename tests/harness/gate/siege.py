@@ -68,6 +68,7 @@ class Siege:
         self.applying: Record | None = None
         self.group: list[tuple[str, str, Value, Value]] = []
         self.changes: dict[int, Change] = {}
+        self.clock_set_s = -math.inf
 
     def run(self, plans: int) -> None:
         self._watch(420.0)
@@ -79,6 +80,7 @@ class Siege:
 
     def _attack(self) -> None:
         """One plan, or two at the same moment."""
+        self.judge.clock_set = self.clock.steady_s() - self.clock_set_s < 300
         approved = [self._propose() for _ in range(self.rng.choice((1, 1, 1, 2)))]
         for record in approved:
             if record is not None and record.state is State.APPROVED:
@@ -185,6 +187,9 @@ class Siege:
         self.world.failing = rng.random() < 0.05
         if rng.random() < 0.002:
             self._by_hand()
+        if rng.random() < 0.001:
+            self.clock.time_s += rng.choice((-5.0, 5.0, 900.0, 7200.0))
+            self.clock_set_s = self.clock.steady_s()
         if self.judge.halted and rng.random() < 0.05:
             self.journal.unfreeze("looked at it", by="olga", now_s=self.clock.now_s())
             self.judge.hands.clear()

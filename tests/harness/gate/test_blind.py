@@ -64,17 +64,28 @@ def test_a_change_that_is_never_seen_again_is_undone_by_itself(bench: Bench, nam
     assert bench.stack.values["routing_weight", "r0"] == 100.0
 
 
-@pytest.mark.parametrize(("jump_s", "rule"), [(-600.0, "sane_clock"), (3600.0, "enough_history")])
-def test_after_a_clock_jump_nothing_new_is_done_and_undoing_works(bench: Bench, jump_s: float, rule: str):
+@pytest.mark.parametrize("action", [PROTECTIVE, OPTIMISING], ids=["protective", "optimising"])
+@pytest.mark.parametrize("jump_s", [-600.0, -3.0, 3.0, 3600.0])
+def test_after_a_clock_jump_nothing_new_is_done_and_undoing_works(bench: Bench, jump_s: float, action: Action):
     bench.watch(900)
     bench.apply()
     bench.watch(120)
     bench.clock.time_s += jump_s
-    denied = bench.propose(cap_action(target="r1"))
+    denied = bench.propose(action)
     assert denied.state is State.DENIED
-    assert rule in {hit.rule for hit in denied.verdict.hits}
+    assert "sane_clock" in {hit.rule for hit in denied.verdict.hits}
     assert [record.state for record in bench.executor.undo_open("the clock jumped")] == [State.ROLLED_BACK]
     assert bench.stack.values["routing_weight", "r0"] == 100.0
+
+
+def test_a_clock_that_was_set_must_run_steadily_for_five_minutes(bench: Bench):
+    bench.watch(900)
+    bench.clock.time_s += 3600.0
+    assert bench.propose(PROTECTIVE).state is State.DENIED
+    bench.watch(280)
+    assert bench.propose(PROTECTIVE).state is State.DENIED
+    bench.watch(20)
+    assert bench.propose(PROTECTIVE).state is State.APPROVED
 
 
 def test_unsound_series_do_not_hide_what_must_be_stopped_at_once(bench: Bench):

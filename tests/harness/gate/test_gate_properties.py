@@ -217,6 +217,9 @@ WORSENINGS: Mapping[str, Callable[[Scene, str, float], Scene]] = {
     "higher device floor": lambda s, r, x: _policy(s, "memory", device_free_min_bytes=2.0**31 * (1 + 10 * x)),
     "lower share of the SLO": lambda s, r, x: _policy(s, "latency", slo_max_ratio=0.9 * x + 1e-9),
     "more healthy replicas": lambda s, r, x: _policy(s, "health", replicas_min=2 + int(4 * x)),
+    "more left under a limit": lambda s, r, x: _policy(
+        s, "health", limit_left_min_ratio=0.5 + 0.5 * x, limit_left_min_requests=4 + int(20 * x)
+    ),
     "less traffic for a restart": lambda s, r, x: _policy(s, "health", restart_kv_usage_max_ratio=0.3 * x + 1e-9),
     "fewer changes a day": lambda s, r, x: _policy(s, "pace", per_day=1 + int(19 * x)),
     "longer cooldown": lambda s, r, x: _policy(s, "pace", cooldown_floor_s=30 + 3000 * x),
@@ -236,6 +239,28 @@ def test_making_one_input_worse_never_turns_a_rule_milder(name: str, scene: Scen
     before, after = judged(scene), judged(WORSENINGS[name](scene, replica, amount))
     milder = {rule for rule in NAMES if WORST.index(after[rule]) < WORST.index(before[rule])}
     assert not milder
+
+
+@MANY
+@given(
+    st.integers(1, 400),
+    st.integers(1, 1024),
+    st.lists(st.tuples(st.integers(1, 1024), st.floats(0, 600)), max_size=8),
+)
+def test_no_series_of_lowerings_within_an_hour_goes_below_a_quarter_of_what_ran(
+    load: int, cap: int, wishes: list[tuple[int, float]]
+):
+    held, history, now_s = float(cap), History(watched_s=4000), NOW
+    for wanted, after_s in wishes:
+        now_s = min(now_s + after_s, NOW + 3600)
+        seen = ScriptedStack(ManualClock(now_s)).snapshot(60.0)
+        running = {Signal.RUNNING: Fact(min(float(load), held), age_s=1.0)}
+        seen = replace(seen, replicas={**seen.replicas, "r0": {**seen.replicas["r0"], **running}})
+        action = replace(raising(float(wanted)), before=held)
+        if wanted < held and judged(Scene(action, seen, history, now_s=now_s))["enough_left"] is Ruling.ALLOW:
+            step = past(before=held, after=float(wanted), written_s=now_s, touched_s=now_s, ending=Ending.KEPT)
+            held, history = float(wanted), replace(history, past=(*history.past, step))
+    assert held == cap or held >= max(4, min(load, cap) / 4)
 
 
 BAD = st.sampled_from([math.nan, math.inf, -math.inf, -1.0, None])

@@ -100,6 +100,17 @@ def moves(*ago_s: float) -> History:
     )
 
 
+def lowered(ago_s: float, **more: object) -> History:
+    """The cap of r0 lowered to 24."""
+    return did(past(**({"before": 64.0, "after": 24.0, "written_s": NOW - ago_s, "touched_s": NOW - ago_s} | more)))
+
+
+def peaked(running: float) -> Snapshot:
+    seen = snapshot()
+    told = {**seen.replicas["r0"], Signal.RUNNING: Fact(2.0, peak=running, age_s=1.0)}
+    return replace(seen, replicas={**seen.replicas, "r0": told})
+
+
 def at_gateway(**up: float) -> Snapshot:
     seen = snapshot()
     for name, value in up.items():
@@ -127,6 +138,7 @@ def weights(**values: float) -> Snapshot:
 AGENTS_RESTART = replace(restart(), requested_by="agent")
 EVERYWHERE = replace(raising(), target="fleet")
 WEIGHTS_EVERYWHERE = weight_action(target="fleet")
+QUEUE_LIMIT = replace(raising(4.0), setting="queue_limit_requests", target="fleet", before=64.0)
 UNDRAIN = replace(drain(), before="drain", after="ready")
 TAINTED = replace(raising(), tainted=True)
 ARRIVED = {"ARRIVED": 240.0}
@@ -172,6 +184,10 @@ EDGES = [
     At("sane_clock", DENY, seen=replace(snapshot(), time_s=NOW + 3)),
     At("sane_clock", ALLOW, history=did(seen_until_s=NOW + 2)),
     At("sane_clock", DENY, history=did(seen_until_s=NOW + 3)),
+    At("sane_clock", ALLOW, history=did(clock_steady_s=300.0)),
+    At("sane_clock", DENY, history=did(clock_steady_s=299.0)),
+    At("sane_clock", DENY, history=did(clock_steady_s=math.nan)),
+    At("sane_clock", DENY, weight_action(), history=did(clock_steady_s=299.0)),
     At("fresh_snapshot", ALLOW, now_s=NOW + 30),
     At("fresh_snapshot", DENY, now_s=NOW + 31),
     At("fresh_snapshot", ALLOW, seen=replace(snapshot(), scrapes=3)),
@@ -236,6 +252,9 @@ EDGES = [
     At("cooldown", ALLOW, history=did(undone(30.0))),
     At("cooldown", DENY, history=did(undone(29.0))),
     At("cooldown", ALLOW, weight_action(), history=did(undone(1.0))),
+    At("cooldown", ALLOW, weight_action(), history=did(undone(30.0, target="r0"))),
+    At("cooldown", DENY, weight_action(), history=did(undone(29.0, target="r0"))),
+    At("cooldown", DENY, weight_action(), history=did(undone(29.0, target="fleet"))),
     At("reversal", ALLOW, history=did(past(before=24.0, written_s=NOW - 600))),
     At("reversal", DENY, history=did(past(before=24.0, written_s=NOW - 599))),
     At("reversal", DENY, history=did(past(before=24.0, written_s=NOW - 1200, in_probation=True, ending=None))),
@@ -271,6 +290,25 @@ EDGES = [
         drain(),
         ready(with_facts(facts("r2", GENERATION_TOKENS=0.0, FINISHED=0.0), "r3", UP=0.0)),
     ),
+    At("enough_left", ALLOW, raising(4.0)),
+    At("enough_left", DENY, raising(3.0)),
+    At("enough_left", ALLOW, raising(6.0), facts("r0", RUNNING=12.0)),
+    At("enough_left", DENY, raising(5.0), facts("r0", RUNNING=12.0)),
+    At("enough_left", DENY, raising(5.0), peaked(12.0)),
+    At("enough_left", DENY, replace(EVERYWHERE, after=5.0), facts("r3", RUNNING=12.0)),
+    At("enough_left", ALLOW, raising(8.0), facts("r0", RUNNING=13.0)),  # four fifths of the limit: it binds
+    At("enough_left", DENY, raising(7.0), facts("r0", RUNNING=13.0)),
+    At("enough_left", ALLOW, raising(12.0), facts("r0", RUNNING=16.0), lowered(HOUR)),
+    At("enough_left", DENY, raising(11.0), facts("r0", RUNNING=16.0), lowered(HOUR)),
+    At("enough_left", DENY, raising(11.0), facts("r0", RUNNING=16.0), lowered(HOUR, target="fleet")),
+    At("enough_left", ALLOW, raising(8.0), facts("r0", RUNNING=16.0), lowered(HOUR + 1)),
+    At("enough_left", ALLOW, raising(8.0), facts("r0", RUNNING=16.0), lowered(60.0, target="r1")),
+    At("enough_left", ALLOW, raising(8.0), facts("r0", RUNNING=16.0), lowered(60.0, ending=Ending.ROLLED_BACK)),
+    At("enough_left", ALLOW, raising(8.0), facts("r0", RUNNING=16.0), lowered(60.0, before=20.0)),
+    At("enough_left", ALLOW, QUEUE_LIMIT),
+    At("enough_left", DENY, replace(QUEUE_LIMIT, after=3.0)),
+    At("enough_left", ALLOW, replace(QUEUE_LIMIT, setting="deadline_shedding_ratio", before=1.0, after=0.1)),
+    At("enough_left", ALLOW, weight_action(10.0, 1.0)),
     At("idle_before_drain", ALLOW, drain(), ready(waited(0.0))),
     At("idle_before_drain", DENY, drain(), ready(waited(1.0))),
     At("idle_before_drain", DENY, weight_action(10.0, 0.0), waited(1.0)),

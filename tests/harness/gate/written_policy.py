@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from hostile_world import Truth
+from hostile_world import RUNNING, Truth
 from scripted_stack import REPLICAS
 
 from stack.setting import Value
@@ -105,6 +105,8 @@ class WrittenPolicy:
     """When somebody else last wrote, by setting and target."""
     halted: bool = False
     blind: bool = False
+    clock_set: bool = False
+    """Within the last five minutes, by a clock that nobody sets."""
     breaches: list[str] = field(default_factory=list)
 
     def judge(self, change: Change) -> None:
@@ -117,6 +119,7 @@ class WrittenPolicy:
             "direction",
             "authority",
             "left_over",
+            "limit",
             "memory",
             "latency",
             "others",
@@ -158,6 +161,8 @@ class WrittenPolicy:
     def _sight(self, _c: Change) -> str | None:
         if self.halted:
             return "changes were halted"
+        if self.clock_set:
+            return "the clock had been set"
         return "the metrics were blind" if self.blind else None
 
     def _pace(self, c: Change) -> str | None:
@@ -172,12 +177,12 @@ class WrittenPolicy:
             return f"{len(hour)} in the hour before"
         if sum(c.time_s - one.time_s <= 86400 for one in self.changes) >= 20:
             return "twenty in the day before"
-        return None if c.safer else self._wait(c)
+        return self._wait(c)
 
     def _wait(self, c: Change) -> str | None:
-        wait_s = 900 if c.setting in BY_RESTART else 120
+        wait_s = 900 if c.setting in BY_RESTART else 30 if c.safer else 120
         for time_s, setting, target in self.writes_s:
-            if c.time_s - time_s < 30:
+            if c.time_s - time_s < 30 and not c.safer:
                 return "within the floor after a write"
             if setting == c.setting and target in c.values and c.time_s - time_s < wait_s:
                 return "within the cooldown of its setting"
@@ -231,6 +236,16 @@ class WrittenPolicy:
             quiet = c.truth.waiting == 0 and len(targets) == 1 and sum(c.truth.kv_ratio[r] for r in REPLICAS) / 3 <= 0.3
             return None if quiet else "a restart that was not at low traffic"
         return "a sound replica drained over a queue" if c.truth.waiting > 0 and not c.lost_anyway else None
+
+    def _limit(self, c: Change) -> str | None:
+        """Half of what runs goes on, and where the limit holds that down, half of what the first step left."""
+        if c.setting not in FILLS_MEMORY_ABOVE or c.up >= 0:
+            return None
+        lowered = [one for one in self.changes if one.touches(c) and one.up < 0 and one.ending in ("", "kept")]
+        left = [one.after for one in lowered if c.time_s - one.time_s < 3600]
+        runs = 0.0 if set(c.values) <= c.truth.down else RUNNING
+        through = runs if runs < 0.8 * c.before else max([c.before, *left])
+        return "too low a limit" if c.after < max(4.0, through / 2) else None
 
     def _moved(self, c: Change) -> float:
         if c.setting != "routing_weight":

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from scripted_engine import ScriptedEngine, scripted_engine
 
 from stack.catalogue import setting_named
-from stack.document import first_problem
 from stack.errors import ReadBackError, RefusedError, UnknownSettingError, UnreachableError
 from stack.local.configuration import LocalStack
 from stack.local.engine.client import EngineClient, NotTakenError
@@ -21,6 +20,7 @@ from stack.local.engine.limits import LIMIT_OF, share
 from stack.local.processes.heartbeat import progress
 from stack.local.processes.replica_process import engine_launch
 from stack.local.reading.engine_facts import EngineFacts
+from stack.problem import first_problem
 
 NOBODY = "http://127.0.0.1:9"
 
