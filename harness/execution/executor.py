@@ -10,8 +10,8 @@ from harness.action import Action
 from harness.envelope.record import EnvelopeRecord
 from harness.errors import StoreError, TransitionError
 from harness.execution.actuator import Actuator
-from harness.execution.enveloping import Enveloping
 from harness.execution.clock_watch import ClockWatch
+from harness.execution.enveloping import Enveloping
 from harness.execution.judging import Judging
 from harness.execution.permitting import Permitting, Refusal
 from harness.execution.resolving import Resolving

@@ -14,8 +14,8 @@ from harness.gate.failure_rules import no_drift, trip
 from harness.gate.history import History
 from harness.gate.pace_rules import not_frozen
 from harness.gate.source_rules import sane_clock, sound_series, sources_agree
-from harness.mode import Mode
 from harness.limits import EnvelopeLimits
+from harness.mode import Mode
 from harness.policy import Policy
 from harness.verdict import RuleResult, Ruling, Verdict
 from stack.catalogue import setting_named
