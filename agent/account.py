@@ -6,6 +6,8 @@ from agent.planner import Considered
 from agent.quoting import quoted
 from harness.action import Action, Forecast, Trust
 from harness.diagnosis import Diagnosis, Finding
+from harness.envelope.envelope import Envelope
+from harness.envelope.record import EnvelopeRecord
 from harness.journal.record import Record, State
 from harness.memory import Recalled
 from harness.objective import Slo
@@ -131,6 +133,26 @@ def record_text(record: Record) -> str:
     return (
         f"#{record.id} {change_text(record.action)}: {standing}{reason}{measured} ({quoted(record.action.reason, 300)})"
     )
+
+
+def allowance_text(envelope: Envelope) -> str:
+    """What an envelope allows, one sentence a range."""
+    ranges = (
+        f"{one.setting} on {quoted(one.target)} from {one.low:g} to {one.high:g}, {one.step:g} a step, every "
+        f"{one.every_s:g} s, back after {one.back_after_s:g} s"
+        for one in envelope.ranges
+    )
+    guards = "".join(f"; ends if {guard.signal} is above {guard.at_most:g}" for guard in envelope.guards)
+    return f"for {envelope.lasts_s:g} s: {'; '.join(ranges)}{guards}"
+
+
+def envelope_text(record: EnvelopeRecord) -> str:
+    """A journaled envelope on one line: what it allows, where it stands, how it ended."""
+    moves = sum(place.moves for place in record.places)
+    measured = f"; measured {record.verification.measured}" if record.verification else ""
+    reason = f": {quoted(record.end_reason, 300)}" if record.end_reason else ""
+    standing = record.state.replace("_", " ")
+    return f"envelope {record.id} {allowance_text(record.envelope)}: {standing} after {moves} move(s){reason}{measured}"
 
 
 def changes_text(records: Sequence[Record]) -> str:

@@ -9,9 +9,11 @@ from agent.planner import PlanContext
 from harness.action import Action
 from harness.baseline import Baseline
 from harness.diagnosis import Diagnosis
+from harness.envelope.envelope import Envelope, Leave
 from harness.execution import Executor
 from harness.forecast.forecaster import Forecaster
 from harness.gate.check import check
+from harness.gate.envelope_check import check_envelope
 from harness.gate.failure_rules import refusals
 from harness.gate.history import History
 from harness.journal.journal import Journal
@@ -95,6 +97,17 @@ class Desk:
             simulated=self.simulated,
         )
 
+    def check_envelope(self, envelope: Envelope, snapshot: Snapshot) -> Verdict:
+        """The gate's ruling on an envelope now."""
+        now_s, history = self.clock.now_s(), self.executor.history()
+        return check_envelope(envelope, snapshot, history, self.policy, mode=self.mode, now_s=now_s)
+
+    @property
+    def leave(self) -> Leave | None:
+        """The envelope in force."""
+        in_force = self.journal.envelopes.in_force()
+        return None if in_force is None else in_force.leave
+
     def planner_pauses(self) -> bool:
         """Whether so many of the planner's proposals were refused lately that it is not asked for now."""
         return refusals(self.executor.history(), self.policy.pace, self.clock.now_s()) > 0
@@ -117,6 +130,7 @@ class Desk:
             asked=self._asked(),
             memory=self._memory_text(snapshot),
             mode=self.mode,
+            leave=history.leave,
         )
 
     def _unanswered(self, diagnosis: Diagnosis) -> Diagnosis:

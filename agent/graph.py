@@ -1,6 +1,7 @@
 """The loop: observe -> diagnose -> plan -> gate -> approve -> execute -> verify -> remember.
 
 One invocation is one cycle, from end to end. Nothing waits inside it: a question to a person is a row in the journal.
+What a person allowed with an envelope needs no further approval.
 """
 
 from typing import Literal, TypeAlias
@@ -25,6 +26,9 @@ def build_graph(nodes: Nodes) -> Graph:
     def after_plan(state: CycleState) -> Literal["gate", "execute"]:
         return "gate" if state["plan"].action is not None else "execute"
 
+    def after_gate(state: CycleState) -> Literal["approve", "execute"]:
+        return "execute" if nodes.is_move(state) else "approve"
+
     graph = StateGraph(CycleState)
     graph.add_node("observe", nodes.observe)
     graph.add_node("diagnose", nodes.diagnose)
@@ -38,7 +42,7 @@ def build_graph(nodes: Nodes) -> Graph:
     graph.add_edge("observe", "diagnose")
     graph.add_conditional_edges("diagnose", after_diagnose)
     graph.add_conditional_edges("plan", after_plan)
-    graph.add_edge("gate", "approve")
+    graph.add_conditional_edges("gate", after_gate)
     graph.add_edge("approve", "execute")
     graph.add_edge("execute", "verify")
     graph.add_edge("verify", "remember")

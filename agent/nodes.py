@@ -6,8 +6,11 @@ from agent.desk import Desk
 from agent.planner import Plan, Planner
 from agent.shadowing import watch_choice
 from agent.state import CycleState
+from harness.envelope.record import EnvelopeState
+from harness.gate.case import targets_of
 from harness.journal.record import IN_FLIGHT, State
 from harness.mode import Mode
+from harness.verdict import Ruling
 from skills.diagnose import diagnose
 
 
@@ -39,7 +42,7 @@ class Nodes:
         """Choose one change, or none. Where a person decides everything, one question is asked at a time."""
         self.desk.journal.expire(now_s=self.desk.clock.now_s())
         waiting = self.desk.journal.records({State.AWAITING_APPROVAL, State.APPROVED})
-        if waiting and self.desk.mode is not Mode.AUTO:
+        if waiting and self.desk.mode is not Mode.AUTO and self.desk.leave is None:
             return {"plan": Plan(planner=self.planner.name, reason=f"proposal {waiting[0].id} waits for its decision")}
         context = self.desk.planning(state["snapshot"], state["diagnosis"], state["persistence"])
         return {"plan": self._noted(self.planner.plan(context))}
@@ -58,6 +61,14 @@ class Nodes:
         if action is None:
             raise ValueError("the gate was reached without an action")
         return {"verdict": self.desk.check(action, state["snapshot"])}
+
+    def is_move(self, state: CycleState) -> bool:
+        """Whether the planned change is a move inside the envelope in force that the gate allows."""
+        action, leave = state["plan"].action, self.desk.leave
+        if action is None or leave is None or self.desk.mode is Mode.SHADOW:
+            return False
+        covered = all(leave.place((action.setting, target)) for target in targets_of(action, state["snapshot"]))
+        return covered and state["verdict"].ruling is Ruling.ALLOW
 
     def approve(self, state: CycleState) -> CycleState:
         """Store proposal and verdict: denied, shadowed, waiting for a person, or approved in auto mode."""
@@ -79,14 +90,22 @@ class Nodes:
         executor, approved = self.desk.executor, self.desk.journal.records({State.APPROVED})
         if state["blind"] or self.desk.journal.records(IN_FLIGHT):
             return {"executed": ()}
-        done = (executor.apply(r.id, mode=self.desk.mode, snapshot=state["snapshot"]) for r in approved[:1])
-        return {"executed": tuple(done)}
+        mode, snapshot = self.desk.mode, state["snapshot"]
+        for allowed in self.desk.journal.envelopes.envelopes({EnvelopeState.APPROVED})[:1]:
+            executor.open_envelope(allowed.id, mode=mode, snapshot=snapshot)
+        if approved:
+            return {"executed": (executor.apply(approved[0].id, mode=mode, snapshot=snapshot),)}
+        action = state["plan"].action if "verdict" in state and self.is_move(state) else None
+        if action is None:
+            return {"executed": ()}
+        return {"executed": (), "refused": executor.move(action, mode=mode, snapshot=snapshot) or ""}
 
     def verify(self, state: CycleState) -> CycleState:
         """Look at every open change: undo, wait, or keep. What was seen before a change says nothing about it."""
         if any(record.is_open for record in state.get("executed", ())):
             return {"verified": ()}
-        return {"verified": self.desk.executor.supervise(None if state["blind"] else state["snapshot"])}
+        seen, executor = None if state["blind"] else state["snapshot"], self.desk.executor
+        return {"verified": executor.supervise(seen), "envelope": executor.watch_envelope(seen)}
 
     def remember(self, state: CycleState) -> CycleState:
         """Store an episode for every change that ended in this cycle; in shadow, watch what was decided."""

@@ -10,6 +10,8 @@ from stack.snapshot import FLEET
 
 CYCLES_NEEDED = 12
 """A change is judged against the trouble it answers; before that has lasted some minutes nobody could tell."""
+CYCLES_INSIDE = 2
+"""Inside an envelope, whose moves are small and judged as a whole."""
 MOST_CYCLES = 16
 """So that a trouble that lasted for hours is over soon after it is."""
 
@@ -33,13 +35,13 @@ class Persistence:
         waned = {key: n - 1 for key, n in self.cycles.items() if n > 1 and not any(_overlap(key, one) for one in seen)}
         return Persistence(grown | waned)
 
-    def holds(self, finding: Finding) -> bool:
+    def holds(self, finding: Finding, cycles: int = CYCLES_NEEDED) -> bool:
         """Whether `finding` has lasted long enough to act on."""
-        return self.cycles.get(trouble_of(finding), 0) >= CYCLES_NEEDED
+        return self.cycles.get(trouble_of(finding), 0) >= cycles
 
-    def lasting(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    def lasting(self, findings: Iterable[Finding], cycles: int = CYCLES_NEEDED) -> tuple[Finding, ...]:
         """Those of `findings` that hold."""
-        return tuple(finding for finding in findings if self.holds(finding))
+        return tuple(finding for finding in findings if self.holds(finding, cycles))
 
     def _before(self, trouble: Trouble) -> int:
         """The most it had on a target that overlaps."""

@@ -8,6 +8,7 @@ from agent.persistence import Persistence
 from agent.usage import Usage
 from harness.action import Action, Forecast
 from harness.diagnosis import Diagnosis, Finding
+from harness.envelope.envelope import Leave
 from harness.mode import Mode
 from harness.policy import Policy
 from harness.verdict import Verdict
@@ -29,6 +30,7 @@ class PlanContext:
         persistence: how long each problem has held.
         memory: similar episodes and changes so far in plain words, for a model.
         policy: says which predicted gain is worth a change.
+        leave: the envelope in force, inside which small moves are made at once.
     """
 
     diagnosis: Diagnosis
@@ -41,6 +43,7 @@ class PlanContext:
     asked: frozenset[tuple[str, str]] = frozenset()
     memory: str = ""
     mode: Mode = Mode.APPROVE
+    leave: Leave | None = None
     screen: Callable[[Action], Forecast | None] | None = None
 
 

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from agent.account import HEADLINE, action_text, record_text
+from agent.account import HEADLINE, action_text, change_text, envelope_text, record_text
 from agent.planner import Plan
 from agent.state import CycleState
 from harness.diagnosis import Diagnosis
+from harness.envelope.record import EnvelopeRecord
 from harness.journal.journal import Journal
 from harness.journal.record import IN_FLIGHT, OPEN, Record, State
 from harness.verdict import Verdict
@@ -26,6 +27,8 @@ class CycleReport:
         proposal: the row made of it.
         changed: open changes, and those that ended in this cycle, as they are now.
         stage: where the loop stands, in one or two words.
+        envelope: the one in force, or that ended in this cycle.
+        refused: why the planned move inside it was not made; empty when it was, None when none was planned.
     """
 
     number: int
@@ -37,6 +40,8 @@ class CycleReport:
     proposal: Record | None
     changed: tuple[Record, ...]
     stage: str
+    envelope: EnvelopeRecord | None = None
+    refused: str | None = None
 
     @property
     def facts(self) -> Mapping[Signal, float]:
@@ -57,6 +62,18 @@ class CycleReport:
             return record_text(self.ended[-1])
         if self.proposal is not None:
             return record_text(self.proposal)
+        return self._inside() or self._standing()
+
+    def _inside(self) -> str:
+        """What happened to the envelope in this cycle; empty when nothing did."""
+        if self.envelope is not None and self.envelope.leave is None:
+            return envelope_text(self.envelope)
+        if self.refused is None or self.plan is None or self.plan.action is None:
+            return ""
+        made = f"not moved: {self.refused}" if self.refused else "moved"
+        return f"{made}: {change_text(self.plan.action)}"
+
+    def _standing(self) -> str:
         if self.changed:
             return record_text(self.changed[-1])
         if self.plan is not None and self.plan.action is not None:
@@ -81,17 +98,24 @@ def report_of(number: int, state: CycleState, journal: Journal) -> CycleReport:
         proposal=None if proposal is None else journal.record(proposal.id),
         changed=changed,
         stage=_stage(state, changed, journal),
+        envelope=state.get("envelope") or journal.envelopes.in_force(),
+        refused=state.get("refused"),
     )
 
 
 def _stage(state: CycleState, changed: tuple[Record, ...], journal: Journal) -> str:
-    standing = {record.state for record in changed}
     if state["blind"]:
         return "blind"
     if journal.frozen() is not None:
         return "frozen"
+    return _trial({record.state for record in changed}, state, journal)
+
+
+def _trial(standing: set[State], state: CycleState, journal: Journal) -> str:
     if standing & IN_FLIGHT:
         return "settling"
+    if journal.envelopes.in_force() is not None:
+        return "inside an envelope"
     if journal.records({State.AWAITING_APPROVAL}):
         return "waiting for a decision"
     if State.PROBATION in standing:

@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from time import monotonic
 
+from agent.inside import inside, worth_a_move
+from agent.persistence import CYCLES_INSIDE, CYCLES_NEEDED
 from agent.planner import Considered, Plan, PlanContext
 from agent.trend import needless
 from agent.usage import Usage
@@ -53,7 +55,8 @@ class SearchPlanner:
         tunable = rivals(context)
         if not tunable:
             return None, _nothing_to_do(context)
-        lasting = context.persistence.lasting(tunable)
+        cycles = CYCLES_NEEDED if context.leave is None else CYCLES_INSIDE
+        lasting = context.persistence.lasting(tunable, cycles)
         if not lasting:
             return None, f"{tunable[0].cause} on {tunable[0].target} must last longer before a change"
         for finding in lasting:
@@ -76,7 +79,7 @@ def search(finding: Finding, context: PlanContext, considered: list[Considered])
     All are screened, as the load was and at twice its rate; the best few are then forecast in full. Every candidate
     that was looked at is added to `considered` with what became of it.
     """
-    actions = islice(candidates(finding, context.skills), MOST_CANDIDATES)
+    actions = islice(inside(context.leave, candidates(finding, context.skills)), MOST_CANDIDATES)
     tried = [_try(action, finding, context, context.screen or context.forecast) for action in actions]
     best = best_first([item.action for item in tried if item.kept])
     if context.screen is None:
@@ -125,7 +128,7 @@ def _try(
     verdict = context.check(action)
     if verdict.ruling is Ruling.DENY:
         return Considered(action, False, f"gate, {verdict.hits[0].rule}: {verdict.hits[0].detail}")
-    return Considered(action, *enough(action, finding, context.policy.pace))
+    return Considered(action, *enough(action, finding, worth_a_move(context.leave, context.policy.pace)))
 
 
 def _refusal(action: Action, context: PlanContext) -> str:

@@ -20,7 +20,9 @@ from agent.planner import Planner
 from agent.report import CycleReport, report_of
 from agent.state import CycleState
 from harness.action import Action
-from harness.approval import Decision, Edit
+from harness.approval import Approve, Decision, Edit, Reject
+from harness.envelope.envelope import Envelope
+from harness.envelope.record import EnvelopeRecord
 from harness.journal.record import Record, State
 from harness.mode import Mode
 from harness.role import NotAllowedError, Role
@@ -180,6 +182,38 @@ class Session:
         waits = record.state is State.AWAITING_APPROVAL
         return Proposed(action, verdict, record.id if waits else None, record.proposal.digest if waits else "")
 
+    def check_envelope(self, envelope: Envelope) -> Verdict:
+        """How the gate would rule on an envelope now; nothing is proposed."""
+        return self._desk.check_envelope(envelope, self._desk.look()[0])
+
+    def propose_envelope(self, envelope: Envelope, role: Role = Role.OPERATOR) -> EnvelopeRecord:
+        """Put an envelope before the gate; unless it is denied it waits for a person in every mode but shadow.
+
+        Raises:
+            NotAllowedError: the person's role does not let them ask for changes.
+        """
+        if not role.may_ask_for_changes:
+            raise NotAllowedError(f"a {role} cannot ask for changes; an {Role.OPERATOR} must. Nothing was proposed")
+        desk, verdict = self._desk, self.check_envelope(envelope)
+        now_s, expiry_s = desk.clock.now_s(), desk.policy.approval_expiry_s
+        return desk.journal.envelopes.propose(envelope, verdict, mode=desk.mode, now_s=now_s, expiry_s=expiry_s)
+
+    def decide_envelope(self, envelope_id: int, decision: Approve | Reject) -> EnvelopeRecord:
+        """Record a person's answer; an approved envelope is opened in the next cycle, if the gate still allows it.
+
+        Raises:
+            NotAllowedError, ApprovalError, TransitionError: as for `decide`.
+        """
+        return self._desk.journal.envelopes.decide(envelope_id, decision, now_s=self._desk.clock.now_s())
+
+    def envelopes(self) -> tuple[EnvelopeRecord, ...]:
+        """Every envelope that was proposed, with how it stands or ended, oldest first."""
+        return self._desk.journal.envelopes.envelopes()
+
+    def envelopes_since_start(self) -> tuple[EnvelopeRecord, ...]:
+        """Those that were proposed in this session."""
+        return tuple(record for record in self.envelopes() if record.proposed_s >= self._started_s)
+
     def episodes(self) -> tuple[Record, ...]:
         """Changes that came to one of the four endings, oldest first."""
         return self._desk.journal.ended()
@@ -205,7 +239,7 @@ class Session:
     @property
     def _ours_in_flight(self) -> bool:
         journal = self._desk.journal
-        return journal.leads and bool(journal.open_records())
+        return journal.leads and (bool(journal.open_records()) or journal.envelopes.in_force() is not None)
 
     def _wait(self) -> None:
         """Until a cycle's time after the last one began: windows that follow one another should also touch."""

@@ -5,6 +5,7 @@ from typing import TypedDict
 from agent.persistence import Persistence
 from agent.planner import Plan
 from harness.diagnosis import Diagnosis
+from harness.envelope.record import EnvelopeRecord
 from harness.journal.record import Record
 from harness.verdict import Verdict
 from stack.snapshot import Snapshot
@@ -20,6 +21,8 @@ class CycleState(TypedDict, total=False):
         snapshot, blind: what observe read, and why it could not.
         diagnosis, plan, verdict, proposal: what the stages of those names made.
         executed, verified: rows that moved in this cycle.
+        refused: why the planned move inside the envelope was not made; empty when it was.
+        envelope: the one that ended in this cycle.
     """
 
     key: str
@@ -33,3 +36,5 @@ class CycleState(TypedDict, total=False):
     proposal: Record
     executed: tuple[Record, ...]
     verified: tuple[Record, ...]
+    refused: str
+    envelope: EnvelopeRecord | None

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from harness.action import Action
 from harness.canonical import sha256_of
+from harness.envelope.envelope import Envelope
 from harness.role import Role
 from stack.outside_text import plain
 from stack.setting import SettingClass, Value
@@ -34,6 +35,39 @@ class Proposal:
         """The same for the same proposal, to the last byte, and another one for any other."""
         return sha256_of(asdict(self))
 
+    @property
+    def others_decide(self) -> str:
+        """Why whoever asked for it cannot allow it; empty when they can."""
+        action = self.action
+        return f"{action.setting} is class C" if action.declaration.setting_class is SettingClass.C else ""
+
+    @property
+    def requested_by(self) -> str:
+        """Who asked for it."""
+        return self.action.requested_by
+
+
+@dataclass(frozen=True)
+class EnvelopeProposal:
+    """What a person is asked to allow: an envelope, in the state that the stack had, until a moment; as Proposal."""
+
+    id: int
+    stack: str
+    envelope: Envelope
+    state_version: int
+    expires_at: datetime
+    others_decide: str = ""
+
+    @property
+    def digest(self) -> str:
+        """The same for the same proposal, to the last byte, and another one for any other."""
+        return sha256_of(asdict(self))
+
+    @property
+    def requested_by(self) -> str:
+        """Who asked for it."""
+        return self.envelope.requested_by
+
 
 @dataclass(frozen=True)
 class Approval:
@@ -49,7 +83,9 @@ class Approval:
     digest: str
 
 
-def objection(approval: Approval, proposal: Proposal, *, state_version: int, role: Role, now: datetime) -> str | None:
+def objection(
+    approval: Approval, proposal: Proposal | EnvelopeProposal, *, state_version: int, role: Role, now: datetime
+) -> str | None:
     """Why an approval does not cover a proposal, in words; None when it does. Asked at the decision and at its use.
 
     Args:
@@ -60,8 +96,10 @@ def objection(approval: Approval, proposal: Proposal, *, state_version: int, rol
     return next(_objections(approval, proposal, state_version, role, now), None)
 
 
-def _objections(approval: Approval, proposal: Proposal, state_version: int, role: Role, now: datetime) -> Iterator[str]:
-    by, action = approval.by, proposal.action
+def _objections(
+    approval: Approval, proposal: Proposal | EnvelopeProposal, state_version: int, role: Role, now: datetime
+) -> Iterator[str]:
+    by = approval.by
     if not role.may_decide:
         yield f"{by} is a {role}, who cannot decide; an {Role.OPERATOR} must"
     if approval.digest != proposal.digest:
@@ -71,8 +109,8 @@ def _objections(approval: Approval, proposal: Proposal, state_version: int, role
         yield f"{was}: it was changed or frozen meanwhile"
     if now >= proposal.expires_at:
         yield f"the time to decide and to act ended at {proposal.expires_at.isoformat()}"
-    if action.declaration.setting_class is SettingClass.C and _person(by) == _person(action.requested_by):
-        yield f"{action.setting} is class C and {by} asked for the change, so another person must decide"
+    if proposal.others_decide and _person(by) == _person(proposal.requested_by):
+        yield f"{proposal.others_decide} and {by} asked for the change, so another person must decide"
 
 
 def _person(name: str) -> str:

@@ -112,6 +112,15 @@ class Bounds(_Part):
     high: float
 
 
+class EnvelopeLimits(_Part):
+    """What an envelope may ask for at most; see harness.gate.envelope_check."""
+
+    lasts_max_s: WithinADay
+    ranges_max: Count
+    every_min_s: Annotated[float, Field(ge=1, le=3600)]
+    guard_strikes: Count
+
+
 class ShadowBar(_Part):
     """What a setting's shadow record must show before the setting may act by itself; see harness.shadow.bar."""
 
@@ -183,6 +192,7 @@ class Policy(_Part):
     health: HealthLimits
     blast: BlastLimits
     verification: VerificationPlan
+    envelope: EnvelopeLimits
     shadow: ShadowBar
 
     @field_validator("enabled", "vouched", mode="before")

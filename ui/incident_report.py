@@ -20,7 +20,7 @@ def span_report(actions: Sequence[Told], others: Sequence[Event], since: datetim
 
     Args:
         actions: what was proposed or ended in the span.
-        others: lines of the log in it that are about no action: freezes, stops, sessions.
+        others: lines of the log in it that are about no action: freezes, stops, sessions, envelopes.
     """
     lines = [f"# Changes from {_minute(since)} to {_minute(until)}", ""]
     if not actions and not others:
@@ -28,7 +28,7 @@ def span_report(actions: Sequence[Told], others: Sequence[Event], since: datetim
     changes = ((one.record.id, _change(one.record), one.standing, one.record.end_reason) for one in actions)
     lines += table(("action", "change", "ending", "reason"), changes)
     if others:
-        lines += ["## Freezes, stops and sessions", "", *_log(others)]
+        lines += ["## Freezes, stops, sessions and envelopes", "", *_log(others)]
     for one in actions:
         lines += ["", *_action(one)]
     return "\n".join(lines)
@@ -124,7 +124,8 @@ def _log(events: Sequence[Event]) -> list[str]:
 
 def _about(event: Event) -> str:
     said = (event.numbers.get(name) for name in ("by", "reason", "error"))
-    return "; ".join(str(one) for one in said if one)
+    whose = [f"envelope {event.numbers['envelope_id']}"] if "envelope_id" in event.numbers else []
+    return "; ".join([*whose, *(str(one) for one in said if one)])
 
 
 def _change(record: Record) -> str:

@@ -14,12 +14,14 @@ from rich.console import Console
 
 from harness.errors import TransitionError
 from harness.journal.audit import Audit, audit
+from harness.journal.envelope_reading import EnvelopeReader
 from harness.journal.reading import JournalReader
 from harness.journal.record import State
 from harness.journal.store import Store, read_store
 from stack.errors import InputError
+from ui.envelope_view import envelope_json, envelope_line, envelope_report
 from ui.incident_report import action_report, span_report
-from ui.journal_view import Told, told, told_json, told_text, whole_json
+from ui.journal_view import Told, event_json, told, told_json, told_text, whole_json
 from ui.store_choice import Config, StorePath, chosen_store
 
 journal = typer.Typer(help="What was decided and done, as the journal has it.", no_args_is_help=True)
@@ -45,11 +47,14 @@ def list_actions(
         found = [one for one in told(reader) if not state or one.record.state in state][-last:]
         halted = {name: JournalReader(opened, stack=name).frozen() for name in reader.stacks()}
         frozen = {name: why for name, why in halted.items() if why is not None}
+        envelopes = () if state else EnvelopeReader(opened).envelopes()[-last:]
     if as_json:
-        typer.echo(json.dumps({"actions": [told_json(one) for one in found], "frozen": frozen}, indent=2))
+        rows = {"actions": [told_json(one) for one in found], "envelopes": [envelope_json(one) for one in envelopes]}
+        typer.echo(json.dumps({**rows, "frozen": frozen}, indent=2))
         return
     console = Console(soft_wrap=True)
-    for line in [told_text(one) for one in found] or ["Nothing was proposed."]:
+    lines = [*(told_text(one) for one in found), *(envelope_line(one) for one in envelopes)]
+    for line in lines or ["Nothing was proposed."]:
         console.print(line, markup=False, highlight=False)
     for name, why in frozen.items():
         console.print(f"Changes of {name} are frozen: {why}", style="yellow", markup=False, highlight=False)
@@ -61,6 +66,26 @@ def show(action: ActionId, config: Config = None, store: StorePath = None, as_js
     with _opened(config, store) as opened:
         found = _one(opened, action)
     typer.echo(json.dumps(whole_json(found), indent=2) if as_json else action_report(found))
+
+
+@journal.command("envelope")
+def show_envelope(
+    envelope: Annotated[int, typer.Argument(metavar="ID", min=1, max=ID_MAX, help="Number of the envelope.")],
+    config: Config = None,
+    store: StorePath = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show one envelope: what it allows, every move with when and from what to what, and how it ended."""
+    with _opened(config, store) as opened:
+        reader = EnvelopeReader(opened)
+        try:
+            record, moves = reader.envelope(envelope), reader.moves(envelope)
+        except TransitionError as error:
+            raise InputError(f"{opened.name}: {error}") from error
+    if as_json:
+        typer.echo(json.dumps({**envelope_json(record), "log": [event_json(one) for one in moves]}, indent=2))
+        return
+    typer.echo(envelope_report(record, moves))
 
 
 @journal.command("export")

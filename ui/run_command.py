@@ -12,12 +12,16 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from agent.session import Session
 from agent.settings import Settings
 from agent.wiring import live_session, recorded_session, simulated_session
+from harness.envelope.file import read_envelope
 from harness.journal.record import ENDED
 from harness.mode import Mode
 from stack.errors import InputError, UnreachableError
+from ui.allowance import Allowance
+from ui.envelope_view import envelope_json
 from ui.episode import episode_json, episode_text
 from ui.interruption import INTERRUPTED, Interruption, interruption
 from ui.json_file import check_writable, write_json
+from ui.question import WHO
 from ui.report import Json, plain
 from ui.sightings import Sightings, tell_frozen
 
@@ -44,6 +48,9 @@ def run(
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same result.")] = 0,
     slo_ttft: Annotated[float | None, typer.Option(help="Limit on time to first token, seconds.")] = None,
     slo_itl: Annotated[float | None, typer.Option(help="Limit on mean time between tokens, seconds.")] = None,
+    envelope: Annotated[
+        Path | None, typer.Option(help="Leave to move settings within the bounds in this TOML file, given by you.")
+    ] = None,
     store: Annotated[Path | None, typer.Option(help="Journal database; in memory if not given.")] = None,
     config: Annotated[
         Path | None, typer.Option("-c", "--config", help="Of the stack an incident folder is from: its shadow record.")
@@ -70,13 +77,16 @@ def run(
     }
     console = Console(stderr=True, soft_wrap=True)
     seen = Sightings()
+    allowance = None if envelope is None else Allowance(read_envelope(envelope, requested_by=WHO))
     with _built(stack, config, given, simulated, console) as session, interruption() as interrupted:
         tell_frozen(session, console)
-        _cycle_until_end(session, min(60.0 * minutes, session.lasts_s), console, seen, interrupted)
+        _cycle_until_end(session, min(60.0 * minutes, session.lasts_s), console, seen, interrupted, allowance)
         if interrupted.asked:
             session.leave("interrupted before there was a verdict")
         session.finish()
         _report(session, seen, console)
+        if allowance is not None:
+            console.print(allowance.told(session), markup=False, highlight=False)
         if json_out is not None:
             write_json(json_out, _result(session, seen, seed))
     if interrupted.asked:
@@ -106,7 +116,12 @@ def _built(
 
 
 def _cycle_until_end(
-    session: Session, seconds: float, console: Console, seen: Sightings, interrupted: Interruption
+    session: Session,
+    seconds: float,
+    console: Console,
+    seen: Sightings,
+    interrupted: Interruption,
+    allowance: Allowance | None,
 ) -> None:
     share = TextColumn("{task.percentage:.0f} %")
     columns = (TextColumn("{task.description}"), BarColumn(), share, TimeRemainingColumn())
@@ -114,6 +129,8 @@ def _cycle_until_end(
         task = progress.add_task("observing", total=seconds)
         while session.elapsed_s < seconds and not interrupted.asked:
             report = session.cycle()
+            if allowance is not None:
+                allowance.give(session)
             seen.add(report, session.elapsed_s)
             progress.update(task, completed=session.elapsed_s, description=report.stage)
 
@@ -123,6 +140,7 @@ def _result(session: Session, seen: Sightings, seed: int) -> Json:
     return {
         "episodes": [episode_json(record, session.started_s) for record in records if record.state in ENDED],
         "proposals": [episode_json(record, session.started_s) for record in records if record.state not in ENDED],
+        "envelopes": [envelope_json(record, session.started_s) for record in session.envelopes_since_start()],
         "seen": seen.json(),
         "metrics": plain(session.score()),
         "seed": seed,

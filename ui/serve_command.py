@@ -1,5 +1,6 @@
 """`flashvector serve`: the loop on a live stack and a conversation about it, in the terminal, until it is stopped."""
 
+import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from agent.session import CycleReport, Session
 from agent.settings import Settings
 from agent.wiring import live_session
 from harness.mode import Mode
+from ui.allowance import ask_for
 from ui.answer import print_answer
 from ui.decision import decided
 from ui.episode import episode_text
@@ -23,8 +25,10 @@ from ui.sightings import tell_frozen
 from ui.typed_line import typed_line
 
 WELCOME = (
-    "Type a question, approve NUMBER, reject NUMBER, stop (halt all changes) or quit; it is read between two cycles."
+    "Type a question, approve NUMBER, reject NUMBER, envelope FILE (ask for leave to move settings within bounds), "
+    "stop (halt all changes) or quit; it is read between two cycles."
 )
+_ENVELOPE = re.compile(r"(?i)envelope\s+(\S.*)")
 LEFT = "FlashVector was ended before there was a verdict"
 
 
@@ -104,11 +108,13 @@ class _Teller:
 def _listen(session: Session, console: Console, stop: Interruption) -> None:
     """Do what was typed meanwhile."""
     while (line := typed_line()) is not None:
-        words = line.lower()
+        words, file = line.lower(), _ENVELOPE.fullmatch(line)
         if words in {"quit", "exit"}:
             stop.asked = True
         elif words == "stop":
             session.stop()
             console.print("All changes are halted; what was not proved is undone.")
+        elif file is not None:
+            ask_for(session, console, Path(file[1]))
         elif line and not decided(session, console, words):
             print_answer(console, session.ask(line))

@@ -56,7 +56,7 @@ class Actuator:
                 found = self._control.read(record.action.setting, step.target)
                 if not same(found, step.pre):
                     return f"not written to {step.target}: expected {in_words(step.pre)}, read {in_words(found)}"
-                self._send(record, step.target, step.wanted)
+                self.send(f"action {record.id}", record.action.setting, step.target, step.wanted)
             except StackError as error:
                 return f"write to {step.target} failed: {error}"
         return None
@@ -70,21 +70,26 @@ class Actuator:
             LeaseLostError: somebody else may write by now. While it is surely ours, a broken store does not matter.
         """
         for step in reversed(steps_of(record)):
-            self._hold_if_possible()
+            self.hold_if_possible()
             try:
-                self._send(record, step.target, step.pre)
+                self.send(f"action {record.id}", record.action.setting, step.target, step.pre)
             except StackError as error:
                 LOG.warning("action %s: undo on %s failed: %s", record.id, step.target, error)
         return self.held(record)
 
-    def _send(self, record: Record, target: str, value: Value) -> None:
-        if not self._journal.surely_held:
-            raise LeaseLostError(
-                f"action {record.id}: paused for too long before writing to {target}, so nothing was sent"
-            )
-        self._control.write(record.action.setting, target, value)
+    def send(self, whose: str, setting: str, target: str, value: Value) -> None:
+        """One write, which what `whose` names has a permit for.
 
-    def _hold_if_possible(self) -> None:
+        Raises:
+            LeaseLostError: the lease is not surely ours, so nothing was sent.
+            StackError: it was not taken, or its reply was lost.
+        """
+        if not self._journal.surely_held:
+            raise LeaseLostError(f"{whose}: paused for too long before writing to {target}, so nothing was sent")
+        self._control.write(setting, target, value)
+
+    def hold_if_possible(self) -> None:
+        """Renew the lease before an undo; where the store fails, our clock says whether it is still ours."""
         try:
             self._journal.hold()
         except StoreError as error:

@@ -6,8 +6,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+from harness.action import Action
+from harness.envelope.record import EnvelopeRecord
 from harness.errors import StoreError, TransitionError
 from harness.execution.actuator import Actuator
+from harness.execution.enveloping import Enveloping
 from harness.execution.judging import Judging
 from harness.execution.permitting import Permitting, Refusal
 from harness.execution.resolving import Resolving
@@ -54,13 +57,15 @@ class Executor:
         plan = policy.verification
         self._journal, self._clock, self._reader = journal, clock, reader
         self._window_s, self._earned = window_s, earned
-        keep_s = plan.before_s + BLOCKS_KEPT * (plan.settle_s + plan.longest_s + plan.blind_grace_s)
+        trial_s = BLOCKS_KEPT * (plan.settle_s + plan.longest_s + plan.blind_grace_s)
+        keep_s = plan.before_s + max(trial_s, policy.envelope.lasts_max_s)
         self.blocks = BlockLog(keep_s, policy.evidence.age_max_s)
         actuator = self._actuator = Actuator(control, journal)
         self._undoing = Undoing(actuator, journal, clock, plan, self.blocks)
         self._resolving = Resolving(actuator, journal, self._undoing, clock, plan, self.blocks)
         self._permitting = Permitting(actuator, policy, clock, self.blocks, self.history, simulated=simulated)
         self._judging = Judging(actuator, journal, self._undoing, clock, policy, self.blocks)
+        self._enveloping = Enveloping(actuator, journal, clock, policy, self.blocks, self.history, simulated=simulated)
         self._turn = threading.RLock()
         self._halted: tuple[Record, ...] = ()
 
@@ -100,6 +105,44 @@ class Executor:
                 return self._journal.end(record, State.NOTHING_DONE, now_s, str(refusal), holds=None)
             return self._write(armed)
 
+    def open_envelope(self, envelope_id: int, *, mode: Mode, snapshot: Snapshot | None = None) -> EnvelopeRecord:
+        """Open an approved envelope: its former values are stored, and moves may be made inside it.
+
+        Raises:
+            TransitionError: it is not approved.
+            LeaseLostError: somebody else may change the stack.
+            StoreError: the journal cannot be written.
+        """
+        with self._acting():
+            fresh = snapshot if snapshot is not None else self._reader.snapshot(self._window_s)
+            return self._enveloping.open(envelope_id, mode, fresh)
+
+    def move(self, action: Action, *, mode: Mode, snapshot: Snapshot | None = None) -> str | None:
+        """Make one move inside the envelope in force, if the gate allows it on what is seen now.
+
+        Returns:
+            Why it was not made, in words; None when it was, and the stack holds it.
+
+        Raises:
+            LeaseLostError: somebody else may change the stack.
+            StoreError: the journal cannot be written; the envelope's former values are written back if possible.
+        """
+        with self._acting():
+            fresh = snapshot if snapshot is not None else self._reader.snapshot(self._window_s)
+            return self._enveloping.move(action, mode, fresh)
+
+    def watch_envelope(self, snapshot: Snapshot | None) -> EnvelopeRecord | None:
+        """Go on with the envelope in force; call it every cycle after `supervise`, with None when nothing answered.
+
+        Returns:
+            The envelope that ended in this call.
+        """
+        with self._acting():
+            if not self._journal.leads:
+                return None
+            seeing = snapshot is not None and self.blocks.sees(snapshot, self._clock.now_s())
+            return self._enveloping.watch(snapshot if seeing else None)
+
     def supervise(self, snapshot: Snapshot | None) -> tuple[Record, ...]:
         """Advance every open action by what is seen now; call it every cycle, with None when nothing answered.
 
@@ -120,10 +163,11 @@ class Executor:
             return (*halted, *self._ended(opened))
 
     def undo_open(self, reason: str) -> tuple[Record, ...]:
-        """Undo everything that is not kept yet, youngest first."""
+        """Undo everything that is not kept yet, youngest first, and the envelope in force."""
         with self._acting():
             if not self._journal.leads:
                 return ()
+            self._enveloping.close(reason)
             opened = self._opened()
             unsettled = [record for record in opened if record.state in (State.ARMED, State.UNKNOWN)]
             for record in reversed(unsettled):
@@ -145,7 +189,7 @@ class Executor:
             return False
         try:
             self._halted += self.undo_open(reason)
-            return not self._opened()
+            return not self._opened() and self._enveloping.load() is None
         finally:
             self._turn.release()
 
@@ -160,6 +204,7 @@ class Executor:
                 return ()
             now_s = self._clock.now_s()
             self._journal.note(None, "session_started", now_s, {"epoch": self._journal.epoch})
+            self._enveloping.recover()
             unsent = self._journal.records({State.APPROVED})
             for record in unsent:
                 reason = "restarted before the permit was committed"
@@ -198,5 +243,6 @@ class Executor:
             try:
                 yield
             except StoreError:
+                self._enveloping.without_journal()
                 self._undoing.without_journal()
                 raise

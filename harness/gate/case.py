@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 from harness.action import Action, Predicted, Trust
+from harness.envelope.envelope import Leave, PlaceKey
 from harness.gate.condition import is_down, sickness
 from harness.gate.history import History
 from harness.mode import Mode
@@ -72,6 +73,18 @@ class Case:
     def targets(self) -> tuple[str, ...]:
         """Where the value would be written: a replica, the pool, or every replica for a per-replica setting."""
         return targets_of(self.action, self.snapshot)
+
+    @cached_property
+    def places(self) -> tuple[PlaceKey, ...]:
+        """The same with the setting."""
+        return tuple((self.action.setting, target) for target in self.targets)
+
+    @cached_property
+    def leave(self) -> Leave | None:
+        """The envelope in force, if the change is a move inside it; whether it may be made is for a rule to say."""
+        leave = self.history.leave
+        covered = leave is not None and bool(self.places) and all(leave.place(key) for key in self.places)
+        return leave if covered else None
 
     @cached_property
     def sickness(self) -> str | None:

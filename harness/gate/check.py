@@ -13,6 +13,7 @@ from harness.gate.authority_rules import (
 )
 from harness.gate.case import Answer, Case
 from harness.gate.change_rules import step_size, target_exists, undo_known, within_bounds
+from harness.gate.envelope_rules import REPLACED, inside_envelope
 from harness.gate.evidence_rules import enough_history, fresh_facts, fresh_snapshot
 from harness.gate.failure_rules import failed_value, no_drift, refused_proposals, reversal, trip
 from harness.gate.health_rules import healthy_replicas, idle_before_drain, restart_at_low_traffic
@@ -43,6 +44,7 @@ RULES: tuple[Callable[[Case], Answer], ...] = (
     enough_history,
     not_frozen,
     no_drift,
+    inside_envelope,
     one_settling,
     cooldown,
     reversal,
@@ -89,6 +91,8 @@ def check(
 
 def _result(rule: Callable[[Case], Answer], case: Case) -> RuleResult:
     """A rule that cannot be decided denies, whatever the reason is."""
+    if case.leave is not None and rule.__name__ in REPLACED:
+        return RuleResult(rule.__name__, Ruling.ALLOW, f"envelope {case.leave.id} has bounds of its own")
     try:
         ruling, detail = rule(case)
     except Exception as error:  # noqa: BLE001 - a plan may hold anything, and what breaks a rule must not pass it

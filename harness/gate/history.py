@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
+from harness.envelope.envelope import Leave
 from harness.outcome import Ending
 from stack.setting import SettingClass, Value
 from stack.snapshot import FLEET
@@ -22,6 +23,7 @@ class Past:
         settling: written, first look not yet taken (or not known to be written, or being undone).
         in_probation: past its first look, not yet judged.
         hard_stopped: undone at once because something broke.
+        envelope: of which it sums up the moves of one place; None for a change of its own.
     """
 
     setting: str
@@ -35,6 +37,7 @@ class Past:
     in_probation: bool = False
     ending: Ending | None = None
     hard_stopped: bool = False
+    envelope: int | None = None
 
     @property
     def direction(self) -> int:
@@ -58,6 +61,7 @@ class History:
         refused_s: when the planner's proposals of the last hours were made that the gate denied or a person rejected.
         earned: settings that may act by themselves because their shadow record passes the bar.
         seen_until_s: when the newest window that was watched ended; None when there is none.
+        leave: the envelope in force; None when there is none.
     """
 
     past: tuple[Past, ...] = ()
@@ -66,18 +70,21 @@ class History:
     refused_s: tuple[float, ...] = ()
     earned: frozenset[str] = frozenset()
     seen_until_s: float | None = None
+    leave: Leave | None = None
 
     def on(self, setting: str, target: str) -> Iterator[Past]:
         """Actions on the same setting whose target overlaps `target`, oldest first."""
         return (p for p in self.past if p.setting == setting and (p.target == target or FLEET in (p.target, target)))
 
     def since(self, time_s: float) -> Iterator[Past]:
-        """Actions written at or after `time_s`."""
-        return (p for p in self.past if p.written_s >= time_s)
+        """Actions written at or after `time_s`; moves inside an envelope have a rate of their own and do not count."""
+        return (p for p in self.past if p.written_s >= time_s and p.envelope is None)
 
     def rollback_times_s(self) -> tuple[float, ...]:
-        """When actions were undone."""
-        return tuple(p.touched_s for p in self.past if p.ending is Ending.ROLLED_BACK)
+        """When actions were undone; an envelope is undone once, however many places it moved."""
+        undone = [p for p in self.past if p.ending is Ending.ROLLED_BACK]
+        single = [p.touched_s for p in undone if p.envelope is None]
+        return (*single, *{p.envelope: p.touched_s for p in undone if p.envelope is not None}.values())
 
     def reversal_times_s(self, setting: str, target: str) -> tuple[float, ...]:
         """When the setting was moved against its previous move; undone moves do not count."""

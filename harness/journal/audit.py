@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, RowMapping, select
 
 from harness.journal.chain import GENESIS, link_hash, row_digest
-from harness.journal.schema import ACTION, EVENT, HEAD
+from harness.journal.schema import ACTION, ENVELOPE, EVENT, HEAD
 from harness.journal.store import Store
 
 
@@ -55,7 +55,7 @@ class _Trail:
 
     def __init__(self) -> None:
         self.events, self.actions, self.head = 0, 0, GENESIS
-        self._digests: dict[int, tuple[int, str | None]] = {}
+        self._digests: dict[tuple[str, int], tuple[int, str | None]] = {}
 
     def walk(self, connection: Connection, noted_head: str | None) -> None:
         """Raise _Broken at the first row that does not fit."""
@@ -64,10 +64,12 @@ class _Trail:
             self._follow(event)
             found = found or event["hash"] == noted_head
         self._end(connection)
-        for action in connection.execute(select(ACTION).order_by(ACTION.c.id)).mappings():
-            self._compare(action)
-        for action_id in self._digests:
-            raise _Broken(f"action {action_id}: the log tells of it, but its row was removed")
+        for table in (ACTION, ENVELOPE):
+            for row in connection.execute(select(table).order_by(table.c.id)).mappings():
+                self._compare(table.name, row)
+                self.actions += table is ACTION
+        for kind, row_id in self._digests:
+            raise _Broken(f"{kind} {row_id}: the log tells of it, but its row was removed")
         if not found:
             raise _Broken(f"event {self.events}: no line up to here has the hash {noted_head} that was noted earlier")
 
@@ -80,7 +82,9 @@ class _Trail:
         if event["hash"] != link_hash(dict(event)):
             raise _Broken(f"{name}: its content was changed")
         if event["action_id"] is not None:
-            self._digests[event["action_id"]] = (event["seq"], event["action_digest"])
+            self._digests["action", event["action_id"]] = (event["seq"], event["action_digest"])
+        if "envelope_id" in event["numbers"]:
+            self._digests["envelope", event["numbers"]["envelope_id"]] = (event["seq"], event["numbers"]["row_digest"])
         self.events, self.head = expected, event["hash"]
 
     def _end(self, connection: Connection) -> None:
@@ -91,11 +95,10 @@ class _Trail:
             said = ", ".join(str(seq) for seq, _ in heads) or "none"
             raise _Broken(f"event {self.events + 1}: lines were cut off or added, the last one should be {said}")
 
-    def _compare(self, action: RowMapping) -> None:
-        name = f"action {action['id']} ({action['state']})"
-        seq, digest = self._digests.pop(action["id"], (0, None))
+    def _compare(self, kind: str, row: RowMapping) -> None:
+        name = f"{kind} {row['id']} ({row['state']})"
+        seq, digest = self._digests.pop((kind, row["id"]), (0, None))
         if seq == 0:
             raise _Broken(f"{name}: no line of the log tells of it")
-        if row_digest(dict(action)) != digest:
+        if row_digest(dict(row)) != digest:
             raise _Broken(f"{name}: its row is not what event {seq} left behind")
-        self.actions += 1

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cached_property
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
 from harness.errors import ApprovalError, TransitionError
 from harness.journal.decisions import Decisions
+from harness.journal.envelopes import Envelopes
 from harness.journal.proposals import AUTO
 from harness.journal.reading import FREEZE, HALTED, UNFREEZE, Event
 from harness.journal.record import Permit, Record, State
@@ -21,6 +23,11 @@ __all__ = ["AUTO", "Journal"]
 
 class Journal(Decisions):
     """Permits, transitions and endings, for whoever holds the lease; the freeze switch, for anybody."""
+
+    @cached_property
+    def envelopes(self) -> Envelopes:
+        """The same stack's envelopes."""
+        return Envelopes(self._store, self._ledger, self._role_of, self._stack or "")
 
     @property
     def leads(self) -> bool:

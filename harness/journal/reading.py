@@ -8,19 +8,32 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, select
 
 from harness.action import AGENT
+from harness.envelope.record import IN_FORCE, EnvelopeRecord
+from harness.envelope.row import record_from as envelope_from
 from harness.errors import TransitionError
 from harness.gate.history import DAY_S, HOUR_S, History
 from harness.journal.record import ENDED, OPEN, Record, State
 from harness.journal.row import record_from
-from harness.journal.schema import ACTION, EVENT, HEAD
+from harness.journal.schema import ACTION, ENVELOPE, EVENT, HEAD
 from harness.journal.store import Store
 
 REFUSALS_S = 3 * HOUR_S
 """How far back the gate looks for refusals; for changes it is a day."""
 FREEZE, UNFREEZE, HALTED = "freeze", "unfreeze", "halted"
+ENVELOPE_OPENED, ENVELOPE_ENDED = "envelope_opened", "envelope_ended"
 _UNDOING = (State.ROLLING_BACK, State.ROLLED_BACK, State.NEEDS_PERSON)
-STATE_CHANGES = (State.APPLIED.value, *(state.value for state in _UNDOING), FREEZE, UNFREEZE)
-"""Lines after which the stack may hold other values than before, or changes may be halted where they were not."""
+STATE_CHANGES = (
+    State.APPLIED.value,
+    *(state.value for state in _UNDOING),
+    FREEZE,
+    UNFREEZE,
+    ENVELOPE_OPENED,
+    ENVELOPE_ENDED,
+)
+"""Lines after which the stack may hold other values than before, or changes may be halted where they were not.
+
+Moves inside an envelope are not among them: what it may do was decided when it was opened.
+"""
 
 
 @dataclass(frozen=True)
@@ -139,10 +152,12 @@ class JournalReader:
     def history(self, now_s: float, *, watched_s: float = 0.0) -> History:
         """What the gate needs to know of the past: recent and open actions that wrote, refusals, and the freeze."""
         with self._store.begin() as connection:
-            wrote = self._wrote(connection, now_s - DAY_S)
+            wrote, enveloped = self._wrote(connection, now_s - DAY_S), self._enveloped(connection, now_s - DAY_S)
             frozen, refused_s = self._frozen(connection), self._refused_s(connection, now_s - REFUSALS_S)
-        past = sorted((record.past for record in wrote), key=lambda p: p.written_s)
-        return History(tuple(past), frozen, watched_s, refused_s)
+        moves = (past for record in enveloped for past in record.past)
+        past = sorted((*(record.past for record in wrote), *moves), key=lambda p: p.written_s)
+        leave = next((record.leave for record in enveloped if record.state in IN_FORCE), None)
+        return History(tuple(past), frozen, watched_s, refused_s, leave=leave)
 
     def _record(self, connection: Connection, action_id: int) -> Record:
         row = connection.execute(select(ACTION).where(ACTION.c.id == action_id)).mappings().first()
@@ -159,6 +174,12 @@ class JournalReader:
         late = func.coalesce(ACTION.c.touched_s, ACTION.c.armed_s) >= since_s
         query = self._actions().where(or_(ACTION.c.state.in_(_names(OPEN)), and_(ended, late)))
         return tuple(record_from(row) for row in connection.execute(query).mappings())
+
+    def _enveloped(self, connection: Connection, since_s: float) -> tuple[EnvelopeRecord, ...]:
+        """The envelope in force, and ended ones that wrote to the stack since then."""
+        in_force = ENVELOPE.c.state.in_([state.value for state in IN_FORCE])
+        query = select(ENVELOPE).where(ENVELOPE.c.stack == self._stack, or_(in_force, ENVELOPE.c.touched_s >= since_s))
+        return tuple(envelope_from(row) for row in connection.execute(query.order_by(ENVELOPE.c.id)).mappings())
 
     def _frozen(self, connection: Connection) -> str | None:
         last = connection.execute(self._last_switch).first()

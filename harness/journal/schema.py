@@ -80,6 +80,32 @@ Index("ix_action_state", ACTION.c.state, ACTION.c.touched_s, ACTION.c.armed_s, A
 _ONE = f"state IN ({', '.join(repr(state) for state in IN_FLIGHT)})"
 Index("uq_action_in_flight", ACTION.c.stack, unique=True, sqlite_where=text(_ONE), postgresql_where=text(_ONE))
 
+ENVELOPE = Table(
+    "envelope",
+    METADATA,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("stack", String(100), nullable=False),
+    Column("state", String(20), nullable=False),
+    Column("proposal", JSON, nullable=False),
+    Column("verdict", JSON, nullable=False),
+    Column("proposed_s", Float, nullable=False),
+    Column("expires_at", UtcTime, nullable=False),
+    Column("state_version", Integer, nullable=False),
+    Column("decided_by", String(200)),
+    Column("approval", JSON),
+    Column("permit", JSON),
+    Column("places", JSON),
+    Column("opened_s", Float),
+    Column("first_move_s", Float),
+    Column("touched_s", Float),
+    Column("ended_s", Float),
+    Column("end_reason", Text),
+    Column("verification", JSON),
+    sqlite_autoincrement=True,
+)
+_OPEN = "state IN ('open', 'closing')"
+Index("uq_envelope_in_force", ENVELOPE.c.stack, unique=True, sqlite_where=text(_OPEN), postgresql_where=text(_OPEN))
+
 EVENT = Table(
     "event",
     METADATA,

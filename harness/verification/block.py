@@ -99,8 +99,7 @@ class BlockLog:
         What is unsound proves nothing, yet may show what must be stopped at once.
         """
         block = block_of(snapshot)
-        fact = snapshot.fact(Signal.FINISHED)
-        if block is None or fact is None or now_s - block.end_s + (fact.age_s or 0.0) > self._age_max_s:
+        if block is None or not self.sees(snapshot, now_s):
             return False
         if UNSOUND.intersection(snapshot.oddities.values()):
             return True
@@ -110,6 +109,13 @@ class BlockLog:
             while self._blocks[0].end_s < block.end_s - self._keep_s:
                 self._blocks.popleft()
         return True
+
+    def sees(self, snapshot: Snapshot, now_s: float) -> bool:
+        """Whether it tells of the present: it is a block, and its count of finished requests is young."""
+        fact = snapshot.fact(Signal.FINISHED)
+        if block_of(snapshot) is None or fact is None or snapshot.time_s is None:
+            return False
+        return now_s - snapshot.time_s + (fact.age_s or 0.0) <= self._age_max_s
 
     def close(self, snapshot: Snapshot) -> None:
         """Keep the snapshot a change is made on as the last block before it, if at least half of it is new.

@@ -54,7 +54,13 @@ class Supervision:
     _strikes: dict[int, int] = field(default_factory=dict)
 
     def decide(
-        self, stack: Sequence[Record], snapshot: Snapshot | None, now_s: float, breaks_s: Sequence[float]
+        self,
+        stack: Sequence[Record],
+        snapshot: Snapshot | None,
+        now_s: float,
+        breaks_s: Sequence[float],
+        *,
+        final: bool = False,
     ) -> Decision:
         """What to do with the set now.
 
@@ -63,6 +69,7 @@ class Supervision:
             snapshot: the newest facts, None when blind.
             now_s: stack time.
             breaks_s: times of writes before this set.
+            final: there is no later look, so it cannot wait.
         """
         stop = self._hard_stop(stack, snapshot)
         if stop:
@@ -74,13 +81,13 @@ class Supervision:
                 return WAIT
             reason = "blind since the change, so its first look could not be taken"
             return Decision(Fate.ROLL_BACK, reason, Verification(Measured.UNMEASURED, reason))
-        return self._look(stack, now_s, breaks_s)
+        return self._look(stack, now_s, breaks_s, final=final)
 
     def first_look_due(self, record: Record, now_s: float) -> bool:
         """Whether a settling change may go into probation, given that something can be seen."""
         return now_s >= _applied_s(record) + self.policy.verification.first_look_s
 
-    def _look(self, stack: Sequence[Record], now_s: float, breaks_s: Sequence[float]) -> Decision:
+    def _look(self, stack: Sequence[Record], now_s: float, breaks_s: Sequence[float], *, final: bool) -> Decision:
         plan, youngest = self.policy.verification, stack[-1]
         begun_s, settled_s = _applied_s(stack[0]), _applied_s(youngest) + plan.settle_s
         before = self.blocks.between(begun_s - plan.before_s, begun_s)
@@ -88,7 +95,7 @@ class Supervision:
         seen = judgeable(before, self.blocks.between(settled_s, now_s), _applied_s(youngest), goal.target)
         measured_s = sum(block.length_s for block in seen.blocks)
         due = sum(look_s <= measured_s * 1.001 for look_s in plan.looks_s)
-        last = now_s > settled_s + plan.longest_s + plan.blind_grace_s or due == len(plan.looks_s)
+        last = final or now_s > settled_s + plan.longest_s + plan.blind_grace_s or due == len(plan.looks_s)
         spent = self._looks.get(youngest.id, 0)
         news = len(seen.blocks) != self._measured.get(youngest.id, 0)
         if not last and (seen.draining or (due <= spent and not news)):

@@ -72,7 +72,7 @@ class World:
     def copy_to(self, path: Path) -> "World":
         """The same world in another place."""
         shutil.copy(self.path, path)
-        twin = World(path, self.policy, self.helps, copy.deepcopy(self.blocks), ManualClock(self.clock.time_s))
+        twin = type(self)(path, self.policy, self.helps, copy.deepcopy(self.blocks), ManualClock(self.clock.time_s))
         twin.stack.values, twin.stack.noise = dict(self.stack.values), self.stack.noise
         twin.stack.writes, twin.seen = list(self.stack.writes), list(self.seen)
         return twin
@@ -170,9 +170,9 @@ def live(world: World, *tasks: Callable[[Session], None]) -> bool:
             session.store.close()
 
 
-def prepared(path: Path, policy: Policy, helps: float) -> World:
+def prepared(path: Path, policy: Policy, helps: float, kind: type[World] = World) -> World:
     """A world that was watched for a quarter of an hour, so that a change can be judged."""
-    world = World(path, policy, helps)
+    world = kind(path, policy, helps)
     open_store(path).close()
     session = Session.begin(world)
     for _ in range(int(WATCHED_S / WATCH_CYCLE_S)):

@@ -1,0 +1,61 @@
+"""Envelopes at a terminal: asked for by a file, or allowed by whoever starts a command with one."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from agent.account import allowance_text, envelope_text
+from agent.session import Session
+from harness.approval import Approve
+from harness.envelope.envelope import Envelope
+from harness.envelope.file import read_envelope
+from harness.envelope.record import EnvelopeState
+from harness.verdict import Ruling
+from stack.errors import InputError
+from ui.question import WHO
+
+
+def ask_for(session: Session, console: Console, path: Path) -> None:
+    """Put the envelope in a file before the gate, and say how to allow it."""
+    try:
+        record = session.propose_envelope(read_envelope(path, requested_by=WHO))
+    except InputError as error:
+        console.print(str(error), markup=False)
+        return
+    console.print(envelope_text(record), markup=False, highlight=False)
+    if record.state is EnvelopeState.AWAITING_APPROVAL:
+        console.print(f"Type approve envelope {record.id} or reject envelope {record.id}.", markup=False)
+
+
+@dataclass
+class Allowance:
+    """An envelope that is proposed and approved once, as soon as the gate has no objection.
+
+    Attributes:
+        why_not: what the gate said when it was last asked.
+    """
+
+    envelope: Envelope
+    given: int | None = None
+    why_not: str = "the gate was not asked"
+
+    def give(self, session: Session) -> None:
+        """Propose and approve it, if it was not given yet and the gate would let it pass now."""
+        if self.given is not None:
+            return
+        verdict = session.check_envelope(self.envelope)
+        if verdict.ruling is Ruling.DENY:
+            self.why_not = "; ".join(hit.detail for hit in verdict.hits if hit.ruling is Ruling.DENY)
+            return
+        record = session.propose_envelope(self.envelope)
+        self.given = record.id
+        if record.state is EnvelopeState.AWAITING_APPROVAL:
+            session.decide_envelope(record.id, Approve(WHO, record.proposal.digest))
+
+    def told(self, session: Session) -> str:
+        """What became of it."""
+        record = next((one for one in session.envelopes() if one.id == self.given), None)
+        if record is None:
+            return f"No envelope was opened ({allowance_text(self.envelope)}): {self.why_not}"
+        return envelope_text(record)
