@@ -149,13 +149,11 @@ class Desk:
     def _asked(self) -> frozenset[tuple[str, str]]:
         """What waits for a person, or was recorded in shadow or refused within its cooldown."""
         now_s, cooldown_s = self.clock.now_s(), self.policy.pace.cooldown_s
-        records = self.journal.records({State.AWAITING_APPROVAL, State.SHADOWED, State.REJECTED, State.DENIED})
-        return frozenset(
-            (record.action.setting, record.action.target)
-            for record in records
-            if record.state is State.AWAITING_APPROVAL
-            or now_s - record.proposed_s < cooldown_s[record.action.declaration.setting_class.value]
-        )
+        answered = {State.SHADOWED, State.REJECTED, State.DENIED}
+        lately = self.journal.records(answered, since_s=now_s - max(cooldown_s.values()))
+        asked = [r for r in lately if now_s - r.proposed_s < cooldown_s[r.action.declaration.setting_class.value]]
+        asked += self.journal.records({State.AWAITING_APPROVAL})
+        return frozenset((record.action.setting, record.action.target) for record in asked)
 
     def _recall(self, snapshot: Snapshot, cause: str) -> tuple[PastEpisode, ...]:
         now_s = self.clock.now_s()

@@ -9,7 +9,7 @@ from agent.state import CycleState
 from harness.diagnosis import Diagnosis
 from harness.envelope.record import EnvelopeRecord
 from harness.journal.journal import Journal
-from harness.journal.record import IN_FLIGHT, Record, State
+from harness.journal.record import IN_FLIGHT, OPEN, Record, State
 from harness.verdict import Verdict
 from stack.snapshot import Signal, Snapshot
 
@@ -84,7 +84,9 @@ class CycleReport:
 def report_of(number: int, state: CycleState, journal: Journal) -> CycleReport:
     """The report of the cycle that ended in `state`."""
     touched = {record.id for record in (*state.get("executed", ()), *state["verified"])}
-    changed = tuple(record for record in journal.records() if record.is_open or record.id in touched)
+    opened = {record.id: record for record in journal.records(OPEN)}
+    now = opened | {action_id: journal.record(action_id) for action_id in touched - opened.keys()}
+    changed = tuple(record for _, record in sorted(now.items()))
     proposal = state.get("proposal")
     return CycleReport(
         number=number,

@@ -1,7 +1,7 @@
 """The composition root: settings in, a session out. Beside harness.execution the only place that knows a control."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from uuid import uuid4
@@ -26,7 +26,7 @@ from harness.lease_keeper import LeaseKeeper
 from harness.memory import Memory
 from harness.mode import Mode
 from harness.policy import Policy
-from harness.shadow.bar import passed
+from harness.shadow.earned import Earned
 from harness.shadow.record import ShadowRecord
 from harness.shadow.waiting import WaitingChoices
 from stack.catalogue import SETTINGS
@@ -169,9 +169,8 @@ def _desk(
     window_s, mode = settings.window_s, settings.mode
     record = ShadowRecord(store, stack=counts_for or name, planner=settings.planner)
     forecaster = Forecaster(policy.slo, [(one.action, one.verification) for one in journal.ended()])
-
-    def earned() -> frozenset[str]:
-        return passed(record.scores(), policy, journal.ended()) if mode is Mode.AUTO and not simulated else frozenset()
+    asks = mode is Mode.AUTO and not simulated
+    earned: Callable[[], frozenset[str]] = Earned(record, journal, policy) if asks else frozenset
 
     return Desk(
         reader=reader,

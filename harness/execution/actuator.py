@@ -49,10 +49,9 @@ class Actuator:
             StoreError: whether that is so cannot be known.
         """
         for step in steps_of(record):
-            frozen = self._journal.frozen()
+            frozen = self._journal.hold()
             if frozen is not None:
                 return f"not written to {step.target}: changes are frozen: {frozen}"
-            self._journal.hold()
             try:
                 found = self._control.read(record.action.setting, step.target)
                 if not same(found, step.pre):

@@ -65,7 +65,7 @@ class Executor:
         actuator = self._actuator = Actuator(control, journal)
         self._undoing = Undoing(actuator, journal, clock, plan, self.blocks)
         self._resolving = Resolving(actuator, journal, self._undoing, clock, plan, self.blocks)
-        self._permitting = Permitting(actuator, journal, policy, clock, self.blocks, self.history, simulated=simulated)
+        self._permitting = Permitting(actuator, policy, clock, self.blocks, self.history, simulated=simulated)
         self._judging = Judging(actuator, journal, self._undoing, clock, policy, self.blocks)
         self._enveloping = Enveloping(actuator, journal, clock, policy, self.blocks, self.history, simulated=simulated)
         self._turn = threading.RLock()
@@ -95,18 +95,18 @@ class Executor:
             StoreError: the journal cannot be written; what was in flight is undone as far as that is possible.
         """
         with self._acting():
-            record = self._journal.record(action_id)
+            record, version = self._journal.record_and_version(action_id)
             if record.state is not State.APPROVED:
                 self._journal.hold()  # who took the lease over has ended what was approved
                 raise TransitionError(f"action {action_id}: expected it to be approved, found {record.state}")
             try:
                 fresh = snapshot if snapshot is not None else self._reader.snapshot(self._window_s)
-                permit = self._permitting.permit(record, mode, fresh)
-                self._journal.arm(action_id, permit, self._clock.now_s())
+                permit = self._permitting.permit(record, version, mode, fresh)
+                armed = self._journal.arm(action_id, permit, self._clock.now_s())
             except (Refusal, StackError, TransitionError) as refusal:
                 now_s = self._clock.now_s()
                 return self._journal.end(record, State.NOTHING_DONE, now_s, str(refusal), holds=None)
-            return self._write(self._journal.record(action_id))
+            return self._write(armed)
 
     def open_envelope(self, envelope_id: int, *, mode: Mode, snapshot: Snapshot | None = None) -> EnvelopeRecord:
         """Open an approved envelope: its former values are stored, and moves may be made inside it.

@@ -26,7 +26,7 @@ class Judging:
         self, actuator: Actuator, journal: Journal, undoing: Undoing, clock: Clock, policy: Policy, blocks: BlockLog
     ) -> None:
         self._actuator, self._journal, self._undoing, self._clock = actuator, journal, undoing, clock
-        self._supervision = Supervision(policy, blocks)
+        self._policy, self._supervision = policy, Supervision(policy, blocks)
         self.condemned: dict[int, tuple[str, Verification | None]] = {}
 
     def judge(self, stack: list[Record], snapshot: Snapshot | None) -> None:
@@ -35,7 +35,7 @@ class Judging:
         if snapshot is not None and stack[-1].state is State.SETTLING:
             stack[-1] = self._first_look(stack[-1], now_s)
         trial = on_trial(stack)
-        decision = self._supervision.decide(trial, snapshot, now_s, self._breaks_s(trial))
+        decision = self._supervision.decide(trial, snapshot, now_s, self._breaks_s(trial, now_s))
         if decision.fate is Fate.KEEP and decision.verification is not None:
             self._keep(trial, decision.reason, decision.verification)
         elif decision.fate is Fate.HOLD:
@@ -55,8 +55,7 @@ class Judging:
     def _first_look(self, record: Record, now_s: float) -> Record:
         if not self._supervision.first_look_due(record, now_s):
             return record
-        self._journal.move(record.id, State.SETTLING, State.PROBATION, now_s)
-        return self._journal.record(record.id)
+        return self._journal.move(record.id, State.SETTLING, State.PROBATION, now_s)
 
     def _keep(self, stack: list[Record], reason: str, verification: Verification) -> None:
         """Keep changes that the stack, read once more, still holds; a younger one may have replaced an older value."""
@@ -73,12 +72,13 @@ class Judging:
             self._undoing.leave(record)
             self._journal.end(record, State.KEPT, now_s, reason, holds=holds, verification=verification)
 
-    def _breaks_s(self, stack: list[Record]) -> tuple[float, ...]:
-        """When the stack was written to before this set, undos included."""
-        ids = {record.id for record in stack}
+    def _breaks_s(self, stack: list[Record], now_s: float) -> tuple[float, ...]:
+        """When others than this set wrote to the stack, undos included, as far back as figures are compared."""
+        ids, plan = {record.id for record in stack}, self._policy.verification
+        since_s = min(record.applied_s or now_s for record in stack) - plan.before_s - plan.longest_s
         times = [
             time_s
-            for record in (*self._journal.ended(), *self._journal.open_records())
+            for record in self._journal.wrote(since_s)
             if record.id not in ids and record.applied_s is not None
             for time_s in (record.applied_s, record.touched_s)
             if time_s is not None

@@ -7,7 +7,6 @@ from harness.execution.held import same
 from harness.gate.case import targets_of
 from harness.gate.check import check
 from harness.gate.history import History
-from harness.journal.journal import Journal
 from harness.journal.record import Permit, Record, Step
 from harness.mode import Mode
 from harness.policy import Policy
@@ -28,7 +27,6 @@ class Permitting:
     def __init__(
         self,
         actuator: Actuator,
-        journal: Journal,
         policy: Policy,
         clock: Clock,
         blocks: BlockLog,
@@ -36,18 +34,18 @@ class Permitting:
         *,
         simulated: bool,
     ) -> None:
-        self._actuator, self._journal, self._policy = actuator, journal, policy
-        self._clock, self._blocks, self._history, self._simulated = clock, blocks, history, simulated
+        self._actuator, self._policy, self._clock, self._blocks = actuator, policy, clock, blocks
+        self._history, self._simulated = history, simulated
 
-    def permit(self, record: Record, mode: Mode, snapshot: Snapshot) -> Permit:
+    def permit(self, record: Record, version: int, mode: Mode, snapshot: Snapshot) -> Permit:
         """Values read back just now, the writes, and the second verdict.
 
-        The state version is noted first: whatever changes while the rest is read makes the permit void.
+        Args:
+            version: the state of the stack before anything else was read; whatever changes since makes the permit void.
 
         Raises:
             Refusal, StackError: the action must not be done.
         """
-        version = self._journal.state_version()
         action = record.action
         if mode is Mode.SHADOW:
             raise Refusal("shadow mode never acts")

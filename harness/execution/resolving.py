@@ -50,16 +50,14 @@ class Resolving:
     def _unanswered(self, record: Record) -> Record:
         now_s = self._clock.now_s()
         if record.state is State.ARMED:
-            self._journal.move(record.id, State.ARMED, State.UNKNOWN, now_s)
-        elif now_s - (record.armed_s or now_s) > self._plan.rollback_retry_s:
+            return self._journal.move(record.id, State.ARMED, State.UNKNOWN, now_s)
+        if now_s - (record.armed_s or now_s) > self._plan.rollback_retry_s:
             silent = "the stack does not answer, so what it holds is unknown"
             return self._undoing.give_up(record, silent, None)
-        return self._journal.record(record.id)
+        return record
 
     def _applied(self, record: Record, held: Held) -> Record:
         now_s = self._clock.now_s()
-        times: dict[str, object] = {"applied_s": now_s, "touched_s": now_s}
-        self._journal.move(record.id, record.state, State.APPLIED, now_s, {"read_back": held}, **times)
-        self._journal.move(record.id, State.APPLIED, State.SETTLING, now_s)
+        settling = self._journal.settle(record, now_s, held)
         self._blocks.cut(now_s + self._plan.settle_s)
-        return self._journal.record(record.id)
+        return settling

@@ -86,5 +86,4 @@ class Undoing:
         row = None if verification is None else verification_row(verification)
         now_s = self._clock.now_s()
         columns: dict[str, object] = {"end_reason": reason, "verification": row, "touched_s": now_s}
-        self._journal.move(record.id, record.state, State.ROLLING_BACK, now_s, {"reason": reason}, **columns)
-        return self._journal.record(record.id)
+        return self._journal.move(record.id, record.state, State.ROLLING_BACK, now_s, {"reason": reason}, **columns)

@@ -45,11 +45,9 @@ class Decisions(Proposals):
         with self._ledger.begin() as connection:
             waiting = self._waiting(connection, action_id, decision)
             if isinstance(decision, Approve):
-                self._approve(connection, waiting, self._approval(connection, waiting, decision), now_s)
-            else:
-                reason = f"rejected by {decision.by}{': ' if decision.reason else ''}{decision.reason}"
-                self._refuse(connection, action_id, decision.by, reason, now_s, {"reason": decision.reason})
-        return self.record(action_id)
+                return self._approve(connection, waiting, self._approval(connection, waiting, decision), now_s)
+            reason = f"rejected by {decision.by}{': ' if decision.reason else ''}{decision.reason}"
+            return self._refuse(connection, action_id, decision.by, reason, now_s, {"reason": decision.reason})
 
     def edit(
         self, action_id: int, decision: Edit, verdict: Verdict, *, now_s: float, expiry_s: float = 600.0
@@ -72,8 +70,8 @@ class Decisions(Proposals):
             self._refuse(connection, action_id, decision.by, reason, now_s, {"replaced_by": edited.id})
             own = Approval(decision.by, self._role_of(decision.by), edited.proposal.digest)
             if not denied and self._objection(connection, edited, own) is None:
-                self._approve(connection, edited, own, now_s)
-        return self.record(edited.id)
+                return self._approve(connection, edited, own, now_s)
+            return edited
 
     def _waiting(self, connection: Connection, action_id: int, decision: Approve | Edit | Reject) -> Record:
         """The proposal, if it waits for a decision and the person may make one."""
@@ -96,15 +94,15 @@ class Decisions(Proposals):
         role, version = self._role_of(approval.by), self._state_version(connection)
         return objection(approval, record.proposal, state_version=version, role=role, now=self.wall_now())
 
-    def _approve(self, connection: Connection, waiting: Record, approval: Approval, now_s: float) -> None:
+    def _approve(self, connection: Connection, waiting: Record, approval: Approval, now_s: float) -> Record:
         row = approval_row(approval)
         columns: dict[str, object] = {"decided_by": approval.by, "approval": row}
         source, to = State.AWAITING_APPROVAL, State.APPROVED
-        self._ledger.move(connection, waiting.id, source, to, now_s, row, **columns)
+        return self._ledger.move(connection, waiting.id, source, to, now_s, row, **columns)
 
     def _refuse(
         self, connection: Connection, action_id: int, by: str, reason: str, now_s: float, numbers: dict[str, object]
-    ) -> None:
+    ) -> Record:
         columns: dict[str, object] = {"decided_by": by, "end_reason": reason}
         source, to = State.AWAITING_APPROVAL, State.REJECTED
-        self._ledger.move(connection, action_id, source, to, now_s, {"by": by, **numbers}, **columns)
+        return self._ledger.move(connection, action_id, source, to, now_s, {"by": by, **numbers}, **columns)

@@ -48,21 +48,24 @@ class Journal(Decisions):
         """Whether our lease is good for one more call to the stack, whatever the store says or does not say."""
         return self._ledger.lease is not None and self._ledger.lease.surely_held
 
-    def hold(self) -> None:
+    def hold(self) -> str | None:
         """Renew the lease: directly before anything is written to the stack, and now and then.
+
+        Returns:
+            Why changes are halted at that moment; None when they are not.
 
         Raises:
             LeaseLostError: it is not ours (any more).
         """
         self._ledger.held_lease()
-        with self._ledger.begin():
-            pass
+        with self._ledger.begin() as connection:
+            return self._frozen(connection)
 
     def release(self) -> None:
         """Let go of the lease, so that the next holder need not wait for its end."""
         self._ledger.held_lease().release(self._store)
 
-    def arm(self, action_id: int, permit: Permit, now_s: float) -> None:
+    def arm(self, action_id: int, permit: Permit, now_s: float) -> Record:
         """Commit the permit: from here on the undo is stored, and the writes in it may be sent.
 
         A person's approval is used up by this, once and for all; whether it covers the action is asked here again.
@@ -81,8 +84,10 @@ class Journal(Decisions):
                 if found != permit.state_version:
                     changed = f"expected the stack's state {permit.state_version}, found {found}"
                     raise TransitionError(f"action {action_id}: {changed}: it was changed or frozen meanwhile")
-                self._ledger.move(connection, action_id, State.APPROVED, State.ARMED, now_s, numbers, **columns)
-                self._require_approval(connection, self._record(connection, action_id))
+                move, source, to = self._ledger.move, State.APPROVED, State.ARMED
+                armed = move(connection, action_id, source, to, now_s, numbers, **columns)
+                self._require_approval(connection, armed)
+                return armed
         except IntegrityError as error:
             raise TransitionError(f"action {action_id}: another change is in flight") from error
 
@@ -93,6 +98,18 @@ class Journal(Decisions):
         why_not = "it is approved by nobody" if approval is None else self._objection(connection, record, approval)
         if why_not is not None:
             raise ApprovalError(f"action {record.id}: {why_not}")
+
+    def settle(self, record: Record, now_s: float, read_back: Mapping[str, Value]) -> Record:
+        """A change was read back in full: it is applied, and settles from now on.
+
+        Raises:
+            TransitionError: its row is not in the state that `record` tells any more.
+        """
+        times: dict[str, object] = {"applied_s": now_s, "touched_s": now_s}
+        with self._ledger.begin() as connection:
+            move, numbers = self._ledger.move, {"read_back": read_back}
+            move(connection, record.id, record.state, State.APPLIED, now_s, numbers, **times)
+            return move(connection, record.id, State.APPLIED, State.SETTLING, now_s, {})
 
     def end(
         self,
@@ -114,7 +131,7 @@ class Journal(Decisions):
             raise TransitionError(f"action {record.id}: kept needs a measured improvement")
         verification = verification or record.verification
         row = None if verification is None else verification_row(verification)
-        self.move(
+        return self.move(
             record.id,
             record.state,
             to,
@@ -126,12 +143,12 @@ class Journal(Decisions):
             holds=holds,
             verification=row,
         )
-        return self.record(record.id)
 
     def note(self, action_id: int | None, what: str, now_s: float, numbers: Mapping[str, object]) -> int:
         """Log something that changes no state; the number of the line."""
         with self._ledger.begin() as connection:
-            return self._ledger.log(connection, action_id, what, now_s, numbers)
+            action = None if action_id is None else self._ledger.row(connection, action_id)
+            return self._ledger.log(connection, action, what, now_s, numbers)
 
     def freeze(self, reason: str, *, by: str, now_s: float, halt: bool = False) -> int:
         """Halt all new changes until a person lifts it.

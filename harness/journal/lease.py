@@ -9,7 +9,7 @@ the lease holds wherever the store is shared, and when that lock is lost.
 from dataclasses import dataclass
 from typing import Self
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from harness.errors import LeaseHeldError, LeaseLostError
 from harness.journal.holder import Holder
@@ -20,6 +20,12 @@ from stack.clock import Clock, WallClock
 LEASE_S = 30.0
 """Silence of a holder after which it is taken for dead; a holder renews every few seconds."""
 WATCH_EVERY_S = 0.5
+RENEW = (
+    update(LEASE)
+    .where(LEASE.c.stack == bindparam("ours"), LEASE.c.epoch == bindparam("taken"), LEASE.c.released.is_(False))
+    .values(renewals=LEASE.c.renewals + 1)
+)
+"""Made once, as in harness.journal.ledger."""
 MARGIN_RATIO = 1 / 6
 """Share of the lease kept for one call to the stack: what begins before it is over before somebody else may begin."""
 
@@ -80,8 +86,7 @@ class Lease:
             LeaseLostError: somebody else has taken it.
         """
         now_s = self._clock.steady_s()
-        ours = (LEASE.c.stack == self.stack, LEASE.c.epoch == self.epoch, LEASE.c.released.is_(False))
-        if connection.execute(update(LEASE).where(*ours).values(renewals=LEASE.c.renewals + 1)).rowcount != 1:
+        if connection.execute(RENEW, {"ours": self.stack, "taken": self.epoch}).rowcount != 1:
             message = f"the lease on {self.stack} (epoch {self.epoch}) was taken over, so this process writes no more"
             raise LeaseLostError(f"{message}; the new holder undoes what was in flight")
         return now_s

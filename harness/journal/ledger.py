@@ -4,19 +4,24 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
-from sqlalchemy import Connection, insert, update
+from sqlalchemy import Connection, RowMapping, bindparam, insert, select, update
 
 from harness.action import Action
 from harness.errors import LeaseLostError, TransitionError
 from harness.journal.lease import Lease
 from harness.journal.log import append
-from harness.journal.record import LEGAL, OPEN, State
-from harness.journal.row import action_row, verdict_row
+from harness.journal.record import LEGAL, OPEN, Record, State
+from harness.journal.row import action_row, record_from, verdict_row
 from harness.journal.schema import ACTION
 from harness.journal.store import Store
 from harness.verdict import Verdict
 from stack.clock import Clock
 from stack.redaction import redacted_tree
+
+INSERT = insert(ACTION)
+FIND = select(ACTION).where(ACTION.c.id == bindparam("action_id"))
+MOVE = update(ACTION).where(ACTION.c.id == bindparam("action_id"), ACTION.c.state == bindparam("source"))
+"""Made once: making a statement takes as long as carrying it out."""
 
 
 class Ledger:
@@ -66,23 +71,23 @@ class Ledger:
         key: str | None,
     ) -> int:
         """A new row in state PROPOSED; its id."""
-        result = connection.execute(
-            insert(ACTION).values(
-                key=key,
-                stack=self._stack,
-                state=State.PROPOSED.value,
-                setting=action.setting,
-                target=action.target,
-                setting_class=action.setting_class.value,
-                proposal=action_row(action),
-                verdict=verdict_row(verdict),
-                proposed_s=now_s,
-                expires_at=self.wall_now() + timedelta(seconds=expiry_s),
-                state_version=state_version,
-            )
-        )
+        proposal = action_row(action)
+        values: dict[str, object] = {
+            "key": key,
+            "stack": self._stack,
+            "state": State.PROPOSED.value,
+            "setting": action.setting,
+            "target": action.target,
+            "setting_class": action.setting_class.value,
+            "proposal": proposal,
+            "verdict": verdict_row(verdict),
+            "proposed_s": now_s,
+            "expires_at": self.wall_now() + timedelta(seconds=expiry_s),
+            "state_version": state_version,
+        }
+        result = connection.execute(INSERT, values)
         action_id = int(result.inserted_primary_key[0])  # type: ignore[index]
-        self.log(connection, action_id, State.PROPOSED.value, now_s, action_row(action))
+        self.log(connection, self.row(connection, action_id), State.PROPOSED.value, now_s, proposal)
         return action_id
 
     def move(
@@ -94,8 +99,8 @@ class Ledger:
         now_s: float,
         numbers: Mapping[str, object],
         **columns: object,
-    ) -> None:
-        """Change a row's state from exactly `source`, and log it.
+    ) -> Record:
+        """Change a row's state from exactly `source`, log it, and return the row as it is stored now.
 
         Raises:
             TransitionError: not legal, or the action is not in `source` any more.
@@ -107,17 +112,28 @@ class Ledger:
             self.held_lease()
         # A permit holds the undo, which is stored as it is; the words in it are the verdict's, and those are redacted.
         columns = {name: value if name == "permit" else redacted_tree(value) for name, value in columns.items()}
-        guarded = update(ACTION).where(ACTION.c.id == action_id, ACTION.c.state == source.value)
-        if connection.execute(guarded.values(state=to.value, **columns)).rowcount != 1:
+        guard = {"action_id": action_id, "source": source.value}
+        if connection.execute(MOVE, {**guard, "state": to.value, **columns}).rowcount != 1:
             raise TransitionError(f"action {action_id}: expected it to be {source}, somebody else moved it")
-        self.log(connection, action_id, to.value, now_s, numbers)
+        row = self.row(connection, action_id)
+        self.log(connection, row, to.value, now_s, numbers)
+        return record_from(row)
 
     def log(
-        self, connection: Connection, action_id: int | None, what: str, now_s: float, numbers: Mapping[str, object]
+        self,
+        connection: Connection,
+        action: RowMapping | None,
+        what: str,
+        now_s: float,
+        numbers: Mapping[str, object],
     ) -> int:
-        """A line of the log about this stack; its number."""
+        """A line of the log about this stack, or about one of its actions; its number."""
         at = self.wall_now()
-        return append(connection, what, numbers, stack=self._stack, time_s=now_s, at=at, action_id=action_id)
+        return append(connection, what, numbers, stack=self._stack, time_s=now_s, at=at, action=action)
+
+    def row(self, connection: Connection, action_id: int) -> RowMapping:
+        """The row of an action as it is stored now, which may be in another form than what was written."""
+        return connection.execute(FIND, {"action_id": action_id}).mappings().one()
 
     def wall_now(self) -> datetime:
         """Wall time, UTC."""

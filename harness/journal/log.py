@@ -3,11 +3,14 @@
 from collections.abc import Mapping
 from datetime import datetime
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, RowMapping, insert, select, update
 
 from harness.journal.chain import link_hash, row_digest
-from harness.journal.schema import ACTION, EVENT, HEAD
+from harness.journal.schema import EVENT, HEAD
 from stack.redaction import redacted_tree
+
+FIND_HEAD, MOVE_HEAD, ADD = select(HEAD), update(HEAD), insert(EVENT)
+"""Made once, as in harness.journal.ledger."""
 
 
 def append(
@@ -18,28 +21,27 @@ def append(
     stack: str,
     time_s: float,
     at: datetime,
-    action_id: int | None = None,
+    action: RowMapping | None = None,
 ) -> int:
-    """Add a line to the end of the chain, with the digest of its action's row as it is now; its number is returned."""
-    head = connection.execute(select(HEAD)).mappings().one()
+    """Add a line to the end of the chain; its number is returned.
+
+    Args:
+        action: the row of the action it tells of, as it is stored now. The line carries its digest.
+    """
+    head = connection.execute(FIND_HEAD).mappings().one()
     seq: int = head["seq"] + 1
     event: dict[str, object] = {
         "seq": seq,
         "stack": stack,
-        "action_id": action_id,
+        "action_id": None if action is None else action["id"],
         "time_s": float(time_s),
         "at": at,
         "what": what,
         "numbers": redacted_tree(numbers),
-        "action_digest": None if action_id is None else digest_of(connection, action_id),
+        "action_digest": None if action is None else row_digest(dict(action)),
         "previous_hash": head["hash"],
     }
     event["hash"] = link_hash(event)
-    connection.execute(insert(EVENT).values(**event))
-    connection.execute(update(HEAD).values(seq=seq, hash=event["hash"]))
+    connection.execute(ADD, event)
+    connection.execute(MOVE_HEAD, {"seq": seq, "hash": event["hash"]})
     return seq
-
-
-def digest_of(connection: Connection, action_id: int) -> str:
-    """The digest of an action's row as it is stored."""
-    return row_digest(dict(connection.execute(select(ACTION).where(ACTION.c.id == action_id)).mappings().one()))

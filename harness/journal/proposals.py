@@ -79,14 +79,14 @@ class Proposals(JournalReader):
         now_s: float,
         numbers: Mapping[str, object] | None = None,
         **columns: object,
-    ) -> None:
-        """Change an action's state from exactly `source`, and log it, in one transaction.
+    ) -> Record:
+        """Change an action's state from exactly `source`, and log it, in one transaction; its row after that.
 
         Raises:
             TransitionError: not legal, or the action is not in `source` any more.
         """
         with self._ledger.begin() as connection:
-            self._ledger.move(connection, action_id, source, to, now_s, numbers or {}, **columns)
+            return self._ledger.move(connection, action_id, source, to, now_s, numbers or {}, **columns)
 
     def wall_now(self) -> datetime:
         """Wall time, UTC."""
@@ -114,8 +114,7 @@ class Proposals(JournalReader):
         numbers: dict[str, object] = {"verdict": verdict_row(verdict)}
         if replaces is not None:
             numbers["replaces"] = replaces
-        self._ledger.move(connection, action_id, State.PROPOSED, state, now_s, numbers, **columns)
-        return self._record(connection, action_id)
+        return self._ledger.move(connection, action_id, State.PROPOSED, state, now_s, numbers, **columns)
 
 
 def _first_state(verdict: Verdict, mode: Mode) -> State:

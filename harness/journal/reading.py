@@ -14,7 +14,7 @@ from harness.errors import TransitionError
 from harness.gate.history import DAY_S, HOUR_S, History
 from harness.journal.record import ENDED, OPEN, Record, State
 from harness.journal.row import record_from
-from harness.journal.schema import ACTION, ENVELOPE, EVENT
+from harness.journal.schema import ACTION, ENVELOPE, EVENT, HEAD
 from harness.journal.store import Store
 
 REFUSALS_S = 3 * HOUR_S
@@ -62,6 +62,10 @@ class JournalReader:
     def __init__(self, store: Store, *, stack: str | None = None) -> None:
         self._store = store
         self._stack = stack
+        # Asked in most transactions; making a statement takes as long as carrying it out.
+        switches = select(EVENT.c.what, EVENT.c.numbers).where(self._about(), EVENT.c.what.in_((FREEZE, UNFREEZE)))
+        self._last_switch = switches.order_by(EVENT.c.seq.desc()).limit(1)
+        self._last_change = select(func.max(EVENT.c.seq)).where(self._about(), EVENT.c.what.in_(STATE_CHANGES))
 
     def record(self, action_id: int) -> Record:
         """The present row of an action.
@@ -72,11 +76,22 @@ class JournalReader:
         with self._store.begin() as connection:
             return self._record(connection, action_id)
 
-    def records(self, states: Collection[State] | None = None) -> tuple[Record, ...]:
-        """Actions in any of `states` (all states if None), oldest first."""
+    def record_and_version(self, action_id: int) -> tuple[Record, int]:
+        """The present row of an action, and the stack's `state_version` at the same moment.
+
+        Raises:
+            TransitionError: there is none.
+        """
+        with self._store.begin() as connection:
+            return self._record(connection, action_id), self._state_version(connection)
+
+    def records(self, states: Collection[State] | None = None, *, since_s: float | None = None) -> tuple[Record, ...]:
+        """Actions in any of `states` (all states if None), proposed at or after `since_s`, oldest first."""
         query = self._actions()
         if states is not None:
             query = query.where(ACTION.c.state.in_(_names(states)))
+        if since_s is not None:
+            query = query.where(ACTION.c.proposed_s >= since_s)
         with self._store.begin() as connection:
             return tuple(record_from(row) for row in connection.execute(query).mappings())
 
@@ -87,6 +102,19 @@ class JournalReader:
     def ended(self) -> tuple[Record, ...]:
         """Actions that came to one of the four endings, oldest first."""
         return self.records(ENDED)
+
+    def wrote(self, since_s: float) -> tuple[Record, ...]:
+        """Open actions, and ended ones that wrote and were last touched since then."""
+        with self._store.begin() as connection:
+            return self._wrote(connection, since_s)
+
+    def ended_after(self, line: int) -> tuple[int, tuple[Record, ...]]:
+        """Actions whose ending stands in the log after a line, and the number of the log's last line."""
+        endings = select(EVENT.c.action_id).where(EVENT.c.seq > line, EVENT.c.what.in_(_names(ENDED)))
+        query = self._actions().where(ACTION.c.id.in_(endings))
+        with self._store.begin() as connection:
+            last: int = connection.execute(select(HEAD.c.seq)).scalar_one()
+            return last, tuple(record_from(row) for row in connection.execute(query).mappings())
 
     def events(self, action_id: int | None = None) -> tuple[Event, ...]:
         """The log, oldest first; of one action if named."""
@@ -154,8 +182,7 @@ class JournalReader:
         return tuple(envelope_from(row) for row in connection.execute(query.order_by(ENVELOPE.c.id)).mappings())
 
     def _frozen(self, connection: Connection) -> str | None:
-        switches = select(EVENT.c.what, EVENT.c.numbers).where(self._about(), EVENT.c.what.in_((FREEZE, UNFREEZE)))
-        last = connection.execute(switches.order_by(EVENT.c.seq.desc()).limit(1)).first()
+        last = connection.execute(self._last_switch).first()
         return str(last.numbers["reason"]) if last is not None and last.what == FREEZE else None
 
     def _refused_s(self, connection: Connection, since_s: float) -> tuple[float, ...]:
@@ -169,8 +196,7 @@ class JournalReader:
         return tuple(proposed_s for proposed_s, proposal in rows if proposal["requested_by"] == AGENT)
 
     def _state_version(self, connection: Connection) -> int:
-        changes = select(func.max(EVENT.c.seq)).where(self._about(), EVENT.c.what.in_(STATE_CHANGES))
-        return connection.execute(changes).scalar() or 0
+        return connection.execute(self._last_change).scalar() or 0
 
     def _about(self) -> ColumnElement[bool]:
         """Lines about this stack; those of older releases that name none are about every stack."""

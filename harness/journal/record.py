@@ -28,6 +28,7 @@ class State(StrEnum):
     UNKNOWN = "unknown"
     """The reply to a write was lost; only reading back tells what the stack holds."""
     APPLIED = "applied"
+    """Read back in full. Settling follows in the same transaction, so that no row is left here."""
     SETTLING = "settling"
     PROBATION = "probation"
     ROLLING_BACK = "rolling_back"

@@ -35,7 +35,7 @@ def action_from(row: Mapping[str, Any]) -> Action:
 
 def verdict_row(verdict: Verdict) -> list[Json]:
     """A verdict as JSON."""
-    return [redacted_tree(asdict(rule)) for rule in verdict.rules]
+    return [redacted_tree(vars(rule)) for rule in verdict.rules]
 
 
 def verdict_from(rows: list[Json]) -> Verdict:

@@ -1,4 +1,7 @@
-"""The store in a SQLite file, or in memory: journal mode DELETE and full synchronisation, one writer at a time."""
+"""The store in a SQLite file, or in memory: journal mode DELETE and full synchronisation, one writer at a time.
+
+Connections are kept open: opening one costs more than most transactions. No lock is held between transactions.
+"""
 
 import os
 import sqlite3
@@ -9,8 +12,8 @@ from typing import Any
 from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, create_engine, event
-from sqlalchemy.exc import DBAPIError
-from sqlalchemy.pool import NullPool, StaticPool
+from sqlalchemy.exc import DBAPIError, DisconnectionError
+from sqlalchemy.pool import ConnectionPoolEntry, QueuePool, StaticPool
 
 from harness.errors import StoreError
 
@@ -23,7 +26,8 @@ def sqlite_engine(path: Path | None, busy_timeout_s: float, *, read_only: bool =
     if path is None:
         engine = create_engine("sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False})
     else:
-        engine = create_engine(f"sqlite:///{path}", poolclass=NullPool, creator=_opener(path))
+        engine = create_engine(f"sqlite:///{path}", poolclass=QueuePool, creator=_opener(path))
+        _follow(engine, path)
 
     def prepare(connection: Any, _record: object) -> None:  # noqa: ANN401 - the driver's own connection
         connection.isolation_level = None
@@ -46,7 +50,29 @@ def sqlite_engine(path: Path | None, busy_timeout_s: float, *, read_only: bool =
 def _opener(path: Path) -> Callable[[], sqlite3.Connection]:
     """Connects to the file that is there: one that vanished must not come back empty."""
     uri = f"file:{quote(str(path.absolute()))}?mode=rw"
-    return lambda: sqlite3.connect(uri, uri=True)
+    return lambda: sqlite3.connect(uri, uri=True, check_same_thread=False)
+
+
+def _follow(engine: Engine, path: Path) -> None:
+    """Use a kept connection only while the file at `path` is the one that it opened, with the same rights."""
+
+    def remember(_connection: object, record: ConnectionPoolEntry) -> None:
+        record.info["file"] = _file_at(path)
+
+    def compare(_connection: object, record: ConnectionPoolEntry, _proxy: object) -> None:
+        if _file_at(path) != record.info["file"]:
+            raise DisconnectionError(f"{path} is not the file that was opened")
+
+    event.listen(engine, "connect", remember)
+    event.listen(engine, "checkout", compare)
+
+
+def _file_at(path: Path) -> tuple[int, ...] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_mode, found.st_uid, found.st_gid
 
 
 def check_file(path: Path) -> None:

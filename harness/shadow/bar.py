@@ -77,19 +77,19 @@ def harms(hindsight: Hindsight, policy: Policy) -> bool:
     return hindsight.harmful(margin_ratio=plan.goodput_margin_ratio, latency_margin_ratio=plan.harm_margin_ratio)
 
 
-def passed(scores: Sequence[Score], policy: Policy, ended: Iterable[Record]) -> frozenset[str]:
+def passed(scores: Sequence[Score], policy: Policy, harmed_s: Mapping[str, float]) -> frozenset[str]:
     """The settings whose record passes the bar.
 
     Args:
-        ended: changes that came to their end on the stack itself.
+        scores: in the order of the decisions.
+        harmed_s: by setting, see `last_harm_s`.
     """
-    harmed_s = last_harm_s(ended)
     settings = {one.setting for one in scores if one.setting is not None}
     return frozenset(name for name in settings if standing(name, scores, policy, harmed_s.get(name)).passed)
 
 
 def last_harm_s(ended: Iterable[Record]) -> Mapping[str, float]:
-    """When a change of each setting was last undone because it was measured to be worse.
+    """When a change of each setting, made on the stack itself, was last undone because it was measured to be worse.
 
     One that was undone for want of proof did no harm; changes that were judged together share their verdict.
     """

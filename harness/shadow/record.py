@@ -35,11 +35,15 @@ class ShadowRecord:
 
     def scores(self) -> tuple[Score, ...]:
         """All of this planner's scores, in the order of the decisions."""
+        return tuple(sorted(self.added_after(0)[1], key=lambda score: score.decided_s))
+
+    def added_after(self, seq: int) -> tuple[int, tuple[Score, ...]]:
+        """This planner's scores in rows after number `seq`, in the order of these, and the number of the last one."""
         table = SHADOW_SCORE
-        query = select(table.c.score).where(table.c.stack == self.stack, table.c.planner == self.planner)
+        own = (table.c.stack == self.stack, table.c.planner == self.planner, table.c.seq > seq)
         with self._store.begin() as connection:
-            rows = connection.execute(query.order_by(table.c.decided_s, table.c.seq)).scalars().all()
-        return tuple(_score(row) for row in rows)
+            rows = connection.execute(select(table.c.seq, table.c.score).where(*own).order_by(table.c.seq)).all()
+        return (rows[-1].seq if rows else seq), tuple(_score(row.score) for row in rows)
 
     def _key(self, score: Score) -> str:
         what = "nothing" if score.setting is None else f"{score.setting} on {score.target}"

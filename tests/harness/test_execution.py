@@ -7,7 +7,7 @@ from scripted_stack import Crash, cap_action, failing, weight_action
 from harness.errors import TransitionError
 from harness.execution import Executor
 from harness.gate.check import check
-from harness.journal.record import Permit, State, Step
+from harness.journal.record import Permit, Record, State, Step
 from harness.mode import Mode
 from harness.outcome import Ending, Measured
 from stack.errors import ReadBackError, RefusedError, UnreachableError
@@ -110,9 +110,10 @@ def test_what_somebody_sets_after_the_permit_is_not_written_over(bench: Bench):
     bench.watch(900)
     arm = bench.journal.arm
 
-    def moved_just_after(*arguments) -> None:
-        arm(*arguments)
+    def moved_just_after(*arguments) -> Record:
+        armed = arm(*arguments)
         bench.stack.values["routing_weight", "r0"] = 33.0
+        return armed
 
     bench.journal.arm = moved_just_after
     record = bench.apply()

@@ -6,6 +6,7 @@ from scripted_stack import ManualClock, cap_action, weight_action
 from sqlalchemy.exc import IntegrityError
 
 from harness.action import Forecast, Predicted, Trust
+from harness.approval import Approve
 from harness.errors import TransitionError
 from harness.journal.journal import AUTO, Journal
 from harness.journal.lease import Lease
@@ -142,3 +143,44 @@ def test_history_holds_what_wrote_and_the_freeze(journal: Journal):
     assert journal.frozen() is None
     assert [e.what for e in journal.events()][-2:] == ["freeze", "unfreeze"]
     assert all(e.at.tzinfo is not None for e in journal.events())
+
+
+def test_what_is_open_or_was_touched_since_then_is_told_and_nothing_older(journal: Journal):
+    def undone(written_s: float, touched_s: float) -> int:
+        record = propose(journal)
+        permit = replace(PERMIT, state_version=journal.state_version())
+        record = journal.settle(journal.arm(record.id, permit, written_s), written_s, {"r0": 60.0})
+        columns = {"touched_s": touched_s}
+        record = journal.move(record.id, State.SETTLING, State.ROLLING_BACK, touched_s, **columns)
+        return journal.end(record, State.ROLLED_BACK, touched_s, "undone", holds=100.0).id
+
+    undone(10.0, 20.0)
+    late = undone(10.0, 30.0)
+    armed = journal.arm(propose(journal).id, replace(PERMIT, state_version=journal.state_version()), 5.0)
+    propose(journal, DENY)
+    assert [record.id for record in journal.wrote(30.0)] == [late, armed.id]
+    assert [record.id for record in journal.ended_after(0)[1]] == [late - 1, late]
+    last = journal.events()[-1].seq
+    assert journal.ended_after(last) == (last, ())
+
+
+def test_a_change_that_was_read_back_is_applied_and_settles_in_one_transaction(journal: Journal):
+    record = propose(journal)
+    journal.arm(record.id, PERMIT, 7.0)
+    settling = journal.settle(journal.record(record.id), 8.0, {"r0": 60.0})
+    assert settling == journal.record(record.id)
+    assert (settling.state, settling.applied_s, settling.touched_s) == (State.SETTLING, 8.0, 8.0)
+    assert [e.what for e in journal.events(record.id)][-3:] == ["armed", "applied", "settling"]
+    with pytest.raises(TransitionError, match="somebody else moved it"):
+        journal.settle(replace(settling, state=State.ARMED), 9.0, {"r0": 60.0})
+    assert journal.record(record.id) == settling
+
+
+def test_what_a_move_returns_is_what_is_stored(journal: Journal):
+    record = propose(journal, ASK)
+    assert record == journal.record(record.id)
+    approved = journal.decide(record.id, Approve("olga", record.proposal.digest), now_s=6.0)
+    assert approved == journal.record(record.id) and approved.state is State.APPROVED
+    armed = journal.arm(record.id, PERMIT, 7)
+    assert armed == journal.record(record.id) and isinstance(armed.armed_s, float)
+    assert journal.end(armed, State.NOTHING_DONE, 8, "former", holds=100.0) == journal.record(record.id)

@@ -12,7 +12,7 @@ from scripted_stack import weight_action
 from harness.errors import LeaseLostError
 from harness.journal.journal import Journal
 from harness.journal.lease import Lease, lease_of
-from harness.journal.record import State
+from harness.journal.record import Record, State
 from harness.journal.store import open_store
 from harness.lease_keeper import EVERY_S, RENEW_S, LeaseKeeper
 from harness.mode import Mode
@@ -97,10 +97,11 @@ def test_a_freeze_between_the_second_verdict_and_the_write_prevents_it(bench: Be
     bench.watch(900)
     arm = bench.journal.arm
 
-    def frozen_just_after(*arguments) -> None:
-        arm(*arguments)
+    def frozen_just_after(*arguments) -> Record:
+        armed = arm(*arguments)
         with outside(bench) as other:
             other.freeze("stopped by olga", by="olga", now_s=1.0, halt=True)
+        return armed
 
     bench.journal.arm = frozen_just_after
     assert bench.apply().state is State.NOTHING_DONE

@@ -1,5 +1,6 @@
 import hashlib
 import sqlite3
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 
@@ -10,8 +11,9 @@ from sqlalchemy import insert
 from sqlalchemy.exc import StatementError
 
 from harness.errors import StoreError
+from harness.journal.lease import Lease
 from harness.journal.schema import EVENT, METADATA
-from harness.journal.store import open_store
+from harness.journal.store import Store, open_store
 
 
 def digest(path: Path) -> str:
@@ -94,6 +96,22 @@ def test_a_read_only_file_or_folder_is_refused(tmp_path: Path):
     folder.mkdir(mode=0o555)
     with pytest.raises(StoreError, match="read-only"):
         open_store(folder / "journal.db")
+
+
+def count(store: Store) -> int:
+    with store.begin() as connection:
+        return connection.exec_driver_sql("SELECT count(*) FROM lease").scalar()
+
+
+def test_a_file_that_was_put_in_place_of_another_is_the_one_that_is_used(tmp_path: Path):
+    path, other = tmp_path / "journal.db", tmp_path / "other.db"
+    with closing(open_store(path)) as store, closing(open_store(other)) as elsewhere:
+        Lease.take(elsewhere, "stack")
+        assert (count(store), count(elsewhere)) == (0, 1)
+        other.replace(path)
+        assert count(store) == 1
+        with pytest.raises(StoreError, match=r"other\.db"):
+            count(elsewhere)
 
 
 def test_folders_are_named(tmp_path: Path):

@@ -26,11 +26,11 @@ class Pausing(Journal):
 
     pause_at = 0
 
-    def hold(self) -> None:
+    def hold(self) -> str | None:
         self.pause_at -= 1
         if self.pause_at == 0:
             pause()
-        super().hold()
+        return super().hold()
 
 
 def pause() -> None:

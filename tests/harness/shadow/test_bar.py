@@ -81,10 +81,10 @@ def test_the_same_change_again_and_again_is_one_decision_unless_it_harms():
 
 def test_decisions_to_change_nothing_and_other_settings_promote_nobody():
     record = [*scores(*["good"] * 60, setting=None), *scores(*["good"] * 49)]
-    assert passed(record, POLICY, ()) == frozenset()
+    assert passed(record, POLICY, {}) == frozenset()
     assert not standing(None, record, POLICY).passed
     record += scores(*["good"] * 50, setting=WEIGHT)
-    assert passed(record, POLICY, ()) == {WEIGHT}
+    assert passed(record, POLICY, {}) == {WEIGHT}
 
 
 @pytest.mark.parametrize("planted", [0, 1, 17])
@@ -135,8 +135,8 @@ def test_only_a_change_measured_to_be_worse_and_undone_is_harm():
         (State.ROLLED_BACK, None),
         (State.NOTHING_DONE, None),
     ):
-        assert passed(record, POLICY, [ended(state, measured, late_s)]) == {CAP}
+        assert passed(record, POLICY, last_harm_s([ended(state, measured, late_s)])) == {CAP}
     for state in (State.ROLLED_BACK, State.NEEDS_PERSON):
-        assert passed(record, POLICY, [ended(state, Measured.WORSE, late_s)]) == frozenset()
+        assert passed(record, POLICY, last_harm_s([ended(state, Measured.WORSE, late_s)])) == frozenset()
     first, last = (ended(State.ROLLED_BACK, Measured.WORSE, time_s) for time_s in (1.0, 2.0))
     assert last_harm_s([last, first]) == {CAP: 2.0}
