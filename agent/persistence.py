@@ -35,13 +35,13 @@ class Persistence:
         waned = {key: n - 1 for key, n in self.cycles.items() if n > 1 and not any(_overlap(key, one) for one in seen)}
         return Persistence(grown | waned)
 
-    def holds(self, finding: Finding, cycles: int = CYCLES_NEEDED) -> bool:
-        """Whether `finding` has lasted long enough to act on."""
-        return self.cycles.get(trouble_of(finding), 0) >= cycles
+    def holds(self, finding: Finding, *, inside: bool = False) -> bool:
+        """Whether `finding` has lasted long enough to act on, inside an envelope or without one."""
+        return self.cycles.get(trouble_of(finding), 0) >= (CYCLES_INSIDE if inside else CYCLES_NEEDED)
 
-    def lasting(self, findings: Iterable[Finding], cycles: int = CYCLES_NEEDED) -> tuple[Finding, ...]:
+    def lasting(self, findings: Iterable[Finding], *, inside: bool = False) -> tuple[Finding, ...]:
         """Those of `findings` that hold."""
-        return tuple(finding for finding in findings if self.holds(finding, cycles))
+        return tuple(finding for finding in findings if self.holds(finding, inside=inside))
 
     def _before(self, trouble: Trouble) -> int:
         """The most it had on a target that overlaps."""

@@ -6,7 +6,6 @@ from itertools import islice
 from time import monotonic
 
 from agent.inside import inside, worth_a_move
-from agent.persistence import CYCLES_INSIDE, CYCLES_NEEDED
 from agent.planner import Considered, Plan, PlanContext
 from agent.trend import needless
 from agent.usage import Usage
@@ -55,8 +54,7 @@ class SearchPlanner:
         tunable = rivals(context)
         if not tunable:
             return None, _nothing_to_do(context)
-        cycles = CYCLES_NEEDED if context.leave is None else CYCLES_INSIDE
-        lasting = context.persistence.lasting(tunable, cycles)
+        lasting = context.persistence.lasting(tunable, inside=context.leave is not None)
         if not lasting:
             return None, f"{tunable[0].cause} on {tunable[0].target} must last longer before a change"
         for finding in lasting:
