@@ -12,6 +12,7 @@ from harness.journal.audit import audit
 from harness.mode import Mode
 from harness.outcome import Measured
 from stack.errors import RefusedError, UnreachableError
+from stack.setting import Value
 from stack.snapshot import Signal
 
 
@@ -127,6 +128,35 @@ def test_a_stack_that_falls_silent_after_a_move_is_taken_back_once_it_answers(en
     enveloped.bench.stack.unreachable = False
     ended = enveloped.watch(20)
     assert ended is not None and ended.state is EnvelopeState.ROLLED_BACK and enveloped.holds() == 100.0
+
+
+def test_a_replica_that_is_silent_keeps_no_other_from_its_former_value(enveloped: Enveloped):
+    enveloped.open()
+    lower_to(enveloped, 90.0)
+    assert enveloped.move(100.0, 90.0, "r1") is None
+    stack, answer = enveloped.bench.stack, enveloped.bench.stack.read
+
+    def read(setting: str, target: str) -> Value:
+        if target == "r1":
+            raise UnreachableError("r1 does not answer")
+        return answer(setting, target)
+
+    stack.read = read
+    enveloped.bench.executor.undo_open("the session ends")
+    assert enveloped.holds() == 100.0 and enveloped.holds("r1") == 90.0
+    stack.read = answer
+    ended = enveloped.watch(20)
+    assert ended is not None and ended.state is EnvelopeState.ROLLED_BACK and enveloped.holds("r1") == 100.0
+
+
+def test_where_somebody_else_wrote_the_other_places_get_their_former_values(enveloped: Enveloped):
+    enveloped.open()
+    lower_to(enveloped, 90.0)
+    assert enveloped.move(100.0, 90.0, "r1") is None
+    enveloped.bench.stack.values["routing_weight", "r1"] = 77.0
+    enveloped.bench.executor.undo_open("the session ends")
+    assert enveloped.bench.journal.envelopes.envelope(1).state is EnvelopeState.NEEDS_PERSON
+    assert enveloped.holds() == 100.0 and enveloped.holds("r1") == 77.0
 
 
 def test_a_stack_that_stays_silent_is_left_to_a_person(enveloped: Enveloped):
