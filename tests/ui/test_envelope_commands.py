@@ -1,0 +1,116 @@
+"""Envelopes at the terminal: given with `run`, asked for and decided on in `serve`, told by `journal`."""
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner, Result
+
+from agent.session import Session
+from agent.settings import Settings
+from agent.wiring import simulated_session
+from harness.envelope.record import EnvelopeState
+from stack.errors import InputError
+from ui.allowance import ask_for
+from ui.command import application
+from ui.decision import decided
+
+WRITTEN = """
+lasts_s = 600
+reason = "keep the replicas even"
+[[range]]
+setting = "routing_weight"
+low = 20
+high = 120
+step = 15
+every_s = 15
+back_after_s = 60
+"""
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("envelopes") / "weights.toml"
+    path.write_text(WRITTEN)
+    return path
+
+
+def said(*arguments: object) -> Result:
+    return CliRunner().invoke(application([str(arguments[0])]), [*map(str, arguments)])
+
+
+@pytest.fixture(scope="module")
+def run(file: Path) -> tuple[Path, dict, str]:
+    """A run in which one replica is slow from minute seven on, its journal, result and report."""
+    store, out = file.parent / "journal.db", file.parent / "out.json"
+    arguments = ("--load", 0.6, "--fault", "slow_replica@420", "--minutes", 17, "--seed", 1)
+    ran = said("run", *arguments, "--envelope", file, "--store", store, "--json", out)
+    assert ran.exit_code == 0, ran.output
+    return store, json.loads(out.read_text()), ran.output
+
+
+def test_run_opens_what_whoever_starts_it_allows_and_says_what_became_of_it(run: tuple[Path, dict, str]):
+    _, result, report = run
+    (told,) = result["envelopes"]
+    assert told["decided_by"] == "operator" and told["outcome"] in ("kept", "rolled_back", "nothing_done")
+    assert 300 <= told["opened_s"] < told["ended_s"] <= 1020
+    assert told["moves"] == 0 or told["places"]
+    assert "envelope 1 for 600 s: routing_weight on fleet from 20 to 120" in report
+
+
+def test_the_journal_tells_of_it(run: tuple[Path, dict, str]):
+    store, result, _ = run
+    assert "envelope 1 for 600 s" in said("journal", "list", "--store", store).output
+    listed = json.loads(said("journal", "list", "--store", store, "--json").output)
+    assert [one["id"] for one in listed["envelopes"]] == [1]
+    whole = json.loads(said("journal", "envelope", 1, "--store", store, "--json").output)
+    moves = [line for line in whole["log"] if line["what"] == "envelope_move"]
+    assert sum(len(line["numbers"]["places"]) for line in moves) == result["envelopes"][0]["moves"]
+    report = said("journal", "envelope", 1, "--store", store).output
+    assert "# Envelope 1" in report and "## Moves" in report and "asked for by operator, decided by operator" in report
+    assert said("journal", "verify", "--store", store).exit_code == 0
+    assert "envelope 1" in said("journal", "export", "--store", store).output
+    absent = said("journal", "envelope", 7, "--store", store)
+    assert isinstance(absent.exception, InputError) and "there is no such envelope" in str(absent.exception)
+
+
+def test_a_file_that_is_no_envelope_stops_run_before_anything_is_built(file: Path):
+    broken = file.parent / "broken.toml"
+    broken.write_text(WRITTEN.replace("step = 15", ""))
+    refused = said("run", "--minutes", 1, "--envelope", broken)
+    assert isinstance(refused.exception, InputError) and "range.0.step" in str(refused.exception)
+
+
+@pytest.fixture(scope="module")
+def session() -> Session:
+    found = simulated_session(Settings.load(mode="approve"), load=0.3, minutes=12.0)
+    while found.elapsed_s < 360:
+        found.cycle()
+    return found
+
+
+def typed(session: Session, words: str) -> str:
+    written = io.StringIO()
+    assert decided(session, Console(file=written, width=300), words)
+    return written.getvalue()
+
+
+def test_it_is_asked_for_by_its_file_and_decided_on_by_number(session: Session, file: Path):
+    written = io.StringIO()
+    ask_for(session, Console(file=written, width=300), file)
+    assert "Type approve envelope 1 or reject envelope 1." in written.getvalue()
+    assert "There is no envelope 9." in typed(session, "approve envelope 9")
+    assert "rejected" in typed(session, "reject envelope 1")
+    assert "expected it to be awaiting" in typed(session, "approve envelope #1")
+    ask_for(session, Console(file=io.StringIO()), file)
+    assert "It is opened with the next cycle." in typed(session, "approve envelope 2")
+    session.cycle()
+    assert session.envelopes()[-1].state is EnvelopeState.OPEN
+
+
+def test_a_file_that_cannot_be_read_is_said_in_one_line(session: Session, file: Path):
+    written = io.StringIO()
+    ask_for(session, Console(file=written, width=300), file.parent / "absent.toml")
+    assert "the envelope cannot be read" in written.getvalue() and written.getvalue().count("\n") == 1
