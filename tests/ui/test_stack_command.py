@@ -1,5 +1,6 @@
 """`flashvector stack` as a person and as a program see it, on small engines."""
 
+import functools
 import json
 import signal
 import socket
@@ -93,7 +94,9 @@ def test_ctrl_c_ends_the_waiting_and_says_what_runs_on(config):
     text = config.read_text().replace(f'"{ENGINE}"', '"-c", "import time; time.sleep(600)"')
     config.write_text(text)
     command = (sys.executable, "-c", FLASHVECTOR, "stack", "up", "-c", str(config))
-    starting = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    # where the tests run in the background Ctrl-C is ignored, and so it would be by what they start
+    heeding = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    starting = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=heeding)
     log = config.parent / "run" / "r1.log"
     deadline_s = time.monotonic() + 60
     while not log.exists():
