@@ -26,9 +26,9 @@ PROBE_S = 20.0
 FIGURES = (Signal.TTFT_MEAN_S, Signal.E2E_MEAN_S, Signal.ITL_MEAN_S, Signal.WAITING, Signal.FINISHED)
 
 
-def settings_of(live: Live, folder: Path, mode: str = "auto") -> Settings:
+def settings_of(live: Live, folder: Path, **given: object) -> Settings:
     """With a journal of its own: to another test's, what was reset in between is drift."""
-    return Settings.load(live.file, mode=mode, store_path=folder / "journal.db")
+    return Settings.load(live.file, **{"mode": "auto", "store_path": folder / "journal.db"} | given)
 
 
 def figures(session: Session) -> str:
@@ -95,8 +95,18 @@ def test_with_kv_exhausted_the_cap_is_never_raised(live: Live, tmp_path: Path, s
     assert not [r for r in raised if r.permit is not None]
 
 
+def lenient(live: Live, folder: Path) -> Path:
+    """The stack's policy, but a limit may be set far below what runs: else nothing this bad gets past the gate."""
+    shipped = Settings.load(live.file).policy_path
+    assert shipped is not None
+    changed = folder / "lenient.toml"
+    words = "\n[health]\nlimit_left_min_ratio = 0.01\nlimit_left_min_requests = 1\n"
+    changed.write_text(shipped.read_text(encoding="utf-8") + words, encoding="utf-8")
+    return changed
+
+
 def test_a_bad_change_is_undone(live: Live, tmp_path: Path, say: Say):
-    settings = settings_of(live, tmp_path, mode="approve")
+    settings = settings_of(live, tmp_path, mode="approve", policy_path=lenient(live, tmp_path))
     with users(live.url, 10, output=(30, 50)) as traffic, live_session(settings) as session:
         cycle_until(session, 120, lambda: session.elapsed_s > 95)
         held = live.control.read("running_request_cap", "r1")

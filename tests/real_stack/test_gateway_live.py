@@ -1,6 +1,7 @@
 """Routing and admission of the real stack, changed under load."""
 
 import time
+from statistics import median
 
 import pytest
 from live import Live, Say, arrived, within
@@ -43,6 +44,7 @@ def test_a_concurrency_cap_keeps_the_rest_at_the_gateway(live: Live):
 def test_beyond_the_queue_limit_requests_are_refused_once_and_the_rest_is_whole(live: Live, say: Say):
     for name in live.names:
         live.control.write("running_request_cap", name, 4.0)
+    sent_before = sum(arrived(live).values())
     with users(live.url, 20) as traffic:
         time.sleep(2.0)
         live.control.write("queue_limit_requests", FLEET, 2.0)
@@ -56,10 +58,13 @@ def test_beyond_the_queue_limit_requests_are_refused_once_and_the_rest_is_whole(
     assert all(one.begun_s >= changed_s - 0.5 for one in refused)
     assert not [one for one in refused if one.begun_s > lifted_s + 0.5]
     assert all(one.retry_after and int(one.retry_after) >= 1 for one in refused)
-    assert all(one.ended_s - one.begun_s < 1.0 for one in refused), "a refusal was retried or queued"
     assert set(traffic.statuses()) == {200, 503}
     assert all(one.whole for one in traffic.answers if one.status == 200)
-    say(f"{dict(traffic.statuses())}; refused within {max(one.ended_s - one.begun_s for one in refused):.3f} s")
+    sent = sum(arrived(live).values()) - sent_before
+    assert sent == traffic.statuses()[200], "a refused request was sent to a replica, or one was sent twice"
+    took_s = sorted(one.ended_s - one.begun_s for one in refused)
+    say(f"{dict(traffic.statuses())}, {sent:.0f} sent; refused in {median(took_s):.3f} s, slowest {took_s[-1]:.3f} s")
+    assert median(took_s) < 0.2, "refusals wait"  # one may: two engines and their users share few cores
 
 
 def test_a_drained_replica_gets_nothing_and_is_given_back(live: Live):
