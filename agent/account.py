@@ -138,12 +138,19 @@ def record_text(record: Record) -> str:
 def allowance_text(envelope: Envelope) -> str:
     """What an envelope allows, one sentence a range."""
     ranges = (
-        f"{one.setting} on {quoted(one.target)} from {one.low:g} to {one.high:g}, {one.step:g} a step, every "
-        f"{one.every_s:g} s, back after {one.back_after_s:g} s"
+        f"{quoted(one.setting)} on {quoted(one.target)} from {_exact(one.low)} to {_exact(one.high)}, "
+        f"{_exact(one.step)} a step, every {_exact(one.every_s)} s, back after {_exact(one.back_after_s)} s"
         for one in envelope.ranges
     )
-    guards = "".join(f"; ends if {guard.signal} is above {guard.at_most:g}" for guard in envelope.guards)
-    return f"for {envelope.lasts_s:g} s: {'; '.join(ranges)}{guards}"
+    guards = "".join(f"; ends if {guard.signal} is above {_exact(guard.at_most)}" for guard in envelope.guards)
+    reason = f" ({quoted(envelope.reason, 300)})" if envelope.reason else ""
+    return f"for {_exact(envelope.lasts_s)} s: {'; '.join(ranges)}{guards}{reason}"
+
+
+def _exact(number: float) -> str:
+    """Short where that is the same number: an approval covers exactly this one."""
+    short = f"{number:g}"
+    return short if float(short) == number else repr(number)
 
 
 def envelope_text(record: EnvelopeRecord) -> str:

@@ -84,9 +84,15 @@ class Desk:
             self.waiting_choices.observe(snapshot, self.clock.now_s())
 
     def check(
-        self, action: Action, snapshot: Snapshot, mode: Mode | None = None, history: History | None = None
+        self,
+        action: Action,
+        snapshot: Snapshot,
+        mode: Mode | None = None,
+        history: History | None = None,
+        *,
+        as_move: bool = False,
     ) -> Verdict:
-        """The gate's ruling now, in the session's mode unless another is given."""
+        """The gate's ruling now, in the session's mode unless another is given; see harness.gate.check.check."""
         return check(
             action,
             snapshot,
@@ -95,6 +101,7 @@ class Desk:
             mode=mode or self.mode,
             now_s=self.clock.now_s(),
             simulated=self.simulated,
+            as_move=as_move,
         )
 
     def check_envelope(self, envelope: Envelope, snapshot: Snapshot) -> Verdict:
@@ -107,6 +114,12 @@ class Desk:
         """The envelope in force."""
         in_force = self.journal.envelopes.in_force()
         return None if in_force is None else in_force.leave
+
+    def expire(self) -> None:
+        """End what nobody decided on in time."""
+        now_s = self.clock.now_s()
+        self.journal.expire(now_s=now_s)
+        self.journal.envelopes.expire(now_s=now_s)
 
     def planner_pauses(self) -> bool:
         """Whether so many of the planner's proposals were refused lately that it is not asked for now."""
@@ -121,7 +134,7 @@ class Desk:
         return PlanContext(
             diagnosis=self._unanswered(diagnosis),
             skills=self.skills(snapshot),
-            check=lambda action: self.check(action, snapshot, history=history),
+            check=lambda action: self.check(action, snapshot, history=history, as_move=True),
             forecast=lambda action: self.forecaster.forecast(action, snapshot),
             screen=lambda action: self.forecaster.screen(action, snapshot),
             persistence=persistence,

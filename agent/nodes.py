@@ -40,7 +40,7 @@ class Nodes:
 
     def plan(self, state: CycleState) -> CycleState:
         """Choose one change, or none. Where a person decides everything, one question is asked at a time."""
-        self.desk.journal.expire(now_s=self.desk.clock.now_s())
+        self.desk.expire()
         waiting = self.desk.journal.records({State.AWAITING_APPROVAL, State.APPROVED})
         if waiting and self.desk.mode is not Mode.AUTO and self.desk.leave is None:
             return {"plan": Plan(planner=self.planner.name, reason=f"proposal {waiting[0].id} waits for its decision")}
@@ -60,7 +60,7 @@ class Nodes:
         action = state["plan"].action
         if action is None:
             raise ValueError("the gate was reached without an action")
-        return {"verdict": self.desk.check(action, state["snapshot"])}
+        return {"verdict": self.desk.check(action, state["snapshot"], as_move=True)}
 
     def is_move(self, state: CycleState) -> bool:
         """Whether the planned change is a move inside the envelope in force that the gate allows."""

@@ -142,7 +142,7 @@ class Session:
 
     def pending(self) -> tuple[Pending, ...]:
         """Proposals that wait for a person, oldest first."""
-        self._desk.journal.expire(now_s=self._desk.clock.now_s())
+        self._desk.expire()
         waiting = self._desk.journal.records({State.AWAITING_APPROVAL})
         return tuple(Pending(r.id, r.proposal.digest, r.action, r.verdict, r.expires_at) for r in waiting)
 
@@ -211,6 +211,15 @@ class Session:
     def envelopes(self) -> tuple[EnvelopeRecord, ...]:
         """Every envelope that was proposed, with how it stands or ended, oldest first."""
         return self._desk.journal.envelopes.envelopes()
+
+    def envelope(self, envelope_id: int) -> EnvelopeRecord:
+        """One envelope as it stands now."""
+        return self._desk.journal.envelopes.envelope(envelope_id)
+
+    @property
+    def envelope_in_force(self) -> EnvelopeRecord | None:
+        """The one whose moves are in force, or are being taken back."""
+        return self._desk.journal.envelopes.in_force()
 
     def envelopes_since_start(self) -> tuple[EnvelopeRecord, ...]:
         """Those that were proposed in this session."""

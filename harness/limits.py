@@ -131,6 +131,7 @@ class EnvelopeLimits(Part):
 
     lasts_max_s: WithinADay
     ranges_max: Count
+    guards_max: Count
     every_min_s: Annotated[float, Field(ge=1, le=3600)]
     guard_strikes: Count
 

@@ -14,18 +14,17 @@ from harness.envelope.record import EnvelopeState
 from harness.verdict import Ruling
 from stack.errors import InputError
 from ui.question import WHO
+from ui.shown import Shown
 
 
-def ask_for(session: Session, console: Console, path: Path) -> None:
+def ask_for(session: Session, console: Console, path: Path, shown: Shown) -> None:
     """Put the envelope in a file before the gate, and say how to allow it."""
     try:
         record = session.propose_envelope(read_envelope(path, requested_by=WHO))
     except InputError as error:
         console.print(str(error), markup=False)
         return
-    console.print(envelope_text(record), markup=False, highlight=False)
-    if record.state is EnvelopeState.AWAITING_APPROVAL:
-        console.print(f"Type approve envelope {record.id} or reject envelope {record.id}.", markup=False)
+    shown.envelope(record)
 
 
 @dataclass

@@ -14,6 +14,7 @@ from stack.errors import UnreachableError
 from ui.answer import print_answer
 from ui.decision import decided
 from ui.serve_command import look_after
+from ui.shown import Shown
 
 WELCOME = (
     "Ask about the stack (why is P99 high? what did you change?), or type: "
@@ -48,14 +49,17 @@ def chat(
         print_answer(console, session.ask(ask))
         return
     console.print(WELCOME, style="dim")
+    shown = Shown(console)
+    shown.whatever_is_new(session)
     while (question := _question(console)) is not None:
         words = question.strip().lower()
         if words == "wait":
-            _wait(session, console)
+            _wait(session, console, shown)
         elif words == "help":
             console.print(WELCOME, style="dim")
-        elif not decided(session, console, words) and words:
+        elif not decided(session, console, words, shown) and words:
             print_answer(console, session.ask(question))
+            shown.whatever_is_new(session)
 
 
 def _about_live_stack(settings: Settings, console: Console, question: str | None) -> None:
@@ -79,7 +83,8 @@ def _question(console: Console) -> str | None:
     return None if text.strip().lower() in {"quit", "exit"} else text
 
 
-def _wait(session: Session, console: Console) -> None:
+def _wait(session: Session, console: Console, shown: Shown) -> None:
     for _ in range(CYCLES_PER_WAIT):
         report = session.cycle()
     console.print(f"{session.elapsed_s / 60:.0f} min: {report.summary}", markup=False)
+    shown.whatever_is_new(session)

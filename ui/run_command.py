@@ -90,7 +90,7 @@ def run(
         if json_out is not None:
             write_json(json_out, _result(session, seen, seed))
     if interrupted.asked:
-        console.print("Interrupted: what was not yet proved has been undone.")
+        console.print("Interrupted; what became of each change stands above.")
         raise typer.Exit(INTERRUPTED)
     if seen.nothing:
         raise UnreachableError(f"nothing could be read in any cycle: {seen.blind_reason}")
@@ -153,5 +153,6 @@ def _report(session: Session, seen: Sightings, console: Console) -> None:
     records = session.records_since_start()
     for record in records:
         console.print(episode_text(record, session.started_s))
-    if not any(record.state in ENDED for record in records):
+    moved = any(envelope.moved for envelope in session.envelopes_since_start())
+    if not moved and not any(record.state in ENDED for record in records):
         console.print("No change was made.")

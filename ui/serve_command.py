@@ -2,7 +2,7 @@
 
 import re
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -11,16 +11,18 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from agent.account import envelope_text
 from agent.session import CycleReport, Session
 from agent.settings import Settings
 from agent.wiring import live_session
+from harness.journal.record import Record
 from harness.mode import Mode
 from ui.allowance import ask_for
 from ui.answer import print_answer
 from ui.decision import decided
 from ui.episode import episode_text
 from ui.interruption import Interruption, interruption
-from ui.question import show
+from ui.shown import Shown
 from ui.sightings import tell_frozen
 from ui.typed_line import typed_line
 
@@ -54,14 +56,35 @@ def look_after(settings: Settings, console: Console) -> None:
     with live_session(settings) as session, _until_asked() as stop:
         console.print(f"{settings.mode} mode. {WELCOME}", style="dim")
         tell_frozen(session, console)
-        teller = _Teller(console)
+        shown = Shown(console)
+        teller = _Teller(console, shown)
         while not stop.asked:
             teller.tell(session, session.cycle())
-            _listen(session, console, stop)
-        undone = session.leave(LEFT)
-        for record in undone:
-            console.print(episode_text(record, session.started_s))
-        console.print("Ended." if undone else "Ended; no change was open.", style="dim")
+            _listen(session, console, stop, shown)
+        leave(session, console)
+
+
+def leave(session: Session, console: Console) -> None:
+    """End the session, and say what became of all that was not proved yet."""
+    some = _undone(session, console, lambda: session.leave(LEFT))
+    console.print("Ended." if some else "Ended; no change was open.", style="dim")
+
+
+def halt(session: Session, console: Console) -> None:
+    """Halt all changes, and say what became of all that was not proved yet."""
+    some = _undone(session, console, session.stop)
+    console.print("All changes are halted." if some else "All changes are halted; none was open.")
+
+
+def _undone(session: Session, console: Console, undo: Callable[[], tuple[Record, ...]]) -> bool:
+    """Whether `undo` had anything to undo, the envelope in force included; each with what it came to."""
+    envelope = session.envelope_in_force
+    ended = undo()
+    for record in ended:
+        console.print(episode_text(record, session.started_s))
+    if envelope is not None:
+        console.print(envelope_text(session.envelope(envelope.id)), markup=False)
+    return bool(ended) or envelope is not None
 
 
 @contextmanager
@@ -82,9 +105,9 @@ def _until_asked() -> Iterator[Interruption]:
 class _Teller:
     """Says what is new, once."""
 
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._last, self._warned, self._shown = "", "", 0
+    def __init__(self, console: Console, shown: Shown) -> None:
+        self._console, self._shown = console, shown
+        self._last, self._warned = "", ""
 
     def tell(self, session: Session, report: CycleReport) -> None:
         """One cycle."""
@@ -96,25 +119,21 @@ class _Teller:
         if warned != self._warned:
             self._say(session, f"warning: {warned}" if warned else "all sources answer again")
         self._last, self._warned = line, warned
-        for pending in session.pending():
-            if pending.id > self._shown:
-                show(self._console, pending)
-                self._shown = pending.id
+        self._shown.whatever_is_new(session)
 
     def _say(self, session: Session, line: str) -> None:
         self._console.print(f"{session.elapsed_s:7.0f} s  {line}", markup=False, highlight=False)
 
 
-def _listen(session: Session, console: Console, stop: Interruption) -> None:
+def _listen(session: Session, console: Console, stop: Interruption, shown: Shown) -> None:
     """Do what was typed meanwhile."""
     while (line := typed_line()) is not None:
         words, file = line.lower(), _ENVELOPE.fullmatch(line)
         if words in {"quit", "exit"}:
             stop.asked = True
         elif words == "stop":
-            session.stop()
-            console.print("All changes are halted; what was not proved is undone.")
+            halt(session, console)
         elif file is not None:
-            ask_for(session, console, Path(file[1]))
-        elif line and not decided(session, console, words):
+            ask_for(session, console, Path(file[1]), shown)
+        elif line and not decided(session, console, words, shown):
             print_answer(console, session.ask(line))

@@ -5,20 +5,23 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
+from agent.account import envelope_text
 from agent.settings import DEFAULT_FILE, Settings
+from harness.envelope.record import ENDED, EnvelopeRecord
 from harness.journal.journal import Journal
 from harness.journal.lease import lease_of
 from harness.journal.record import Record
 from harness.journal.store import Store, open_store
 from stack.catalogue import in_words
 from stack.errors import InputError
+from ui.envelope_view import envelope_json
 from ui.store_choice import Config, StorePath, chosen_store
 
 WAIT_S = 15.0
@@ -40,6 +43,7 @@ class Stopped:
         seconds: from the freeze to the answer, or to giving up waiting for one.
         ended: actions that ended since.
         in_flight: actions that may still hold a changed value.
+        envelope: the one that was in force at the freeze, as it stands now.
     """
 
     answered: bool
@@ -47,6 +51,12 @@ class Stopped:
     seconds: float
     ended: tuple[Record, ...]
     in_flight: tuple[Record, ...]
+    envelope: EnvelopeRecord | None = None
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing may hold a changed value any more."""
+        return not self.in_flight and (self.envelope is None or self.envelope.state in ENDED)
 
 
 def stop(
@@ -62,10 +72,13 @@ def stop(
     """
     user = by or getpass.getuser()
     with _journal(config, store) as (opened, journal, name):
+        envelope = journal.envelopes.in_force()
         asked = journal.freeze(_why(user, reason), by=user, now_s=time.time(), halt=True)
         found = _wait(opened, journal, name, asked)
+        if envelope is not None:
+            found = replace(found, envelope=journal.envelopes.envelope(envelope.id))
     _say(found, name, as_json)
-    if found.in_flight:
+    if not found.done:
         raise typer.Exit(1)
 
 
@@ -100,7 +113,11 @@ def _journal(config: Path | None, store: str | None) -> Iterator[tuple[Store, Jo
             f"{config or DEFAULT_FILE}: expected a table [stack], which names the stack whose changes are halted"
         )
     name = settings.stack.name
-    with closing(open_store(chosen_store(config, store))) as opened:
+    place = chosen_store(config, store)
+    if isinstance(place, Path) and not place.is_file():
+        absent = f"{place.absolute()}: expected the journal of {name}, found no file"
+        raise InputError(f"{absent}: no session has run with it, and nothing was halted or allowed")
+    with closing(open_store(place)) as opened:
         yield opened, Journal(opened, stack=name), name
 
 
@@ -138,6 +155,7 @@ def _json(found: Stopped) -> dict[str, object]:
         **{key: value for key, value in asdict(found).items() if key in ("answered", "session", "seconds")},
         "undone": [_brief(record) for record in found.ended],
         "in_flight": [_brief(record) for record in found.in_flight],
+        "envelope": None if found.envelope is None else envelope_json(found.envelope),
     }
 
 
@@ -164,12 +182,17 @@ def _lines(found: Stopped, name: str) -> Iterator[str]:
         action, holds = record.action, "unknown" if record.holds is None else in_words(record.holds)
         ending = str(record.state).replace("_", " ")
         yield f"  {ending}: action {record.id}, {action.setting} on {action.target} holds {holds} ({record.end_reason})"
-    if found.answered and not found.ended:
+    if found.envelope is not None:
+        yield f"  {envelope_text(found.envelope)}" + ("" if found.envelope.state in ENDED else f": {_who(found)}")
+    if found.answered and not found.ended and found.envelope is None:
         yield "  Nothing was in flight."
     for record in found.in_flight:
         action = record.action
-        who = "the session is undoing it" if found.session else "the next session undoes it first"
-        yield f"  still in flight: action {record.id}, {action.setting} on {action.target}: {who}"
+        yield f"  still in flight: action {record.id}, {action.setting} on {action.target}: {_who(found)}"
+
+
+def _who(found: Stopped) -> str:
+    return "the session is undoing it" if found.session else "the next session undoes it first"
 
 
 def _why(user: str, reason: str) -> str:

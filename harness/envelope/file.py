@@ -12,7 +12,7 @@ from stack.snapshot import FLEET, Signal
 
 
 class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=True)
 
 
 class _Range(_Table):
@@ -26,15 +26,15 @@ class _Range(_Table):
 
 
 class _Guard(_Table):
-    signal: Signal
+    signal: Signal = Field(strict=False)
     at_most: float
 
 
 class _File(_Table):
     lasts_s: float
     reason: str = ""
-    ranges: tuple[_Range, ...] = Field(alias="range", min_length=1)
-    guards: tuple[_Guard, ...] = Field(default=(), alias="guard")
+    ranges: tuple[_Range, ...] = Field(alias="range", min_length=1, strict=False)
+    guards: tuple[_Guard, ...] = Field(default=(), alias="guard", strict=False)
 
 
 def read_envelope(path: Path, *, requested_by: str) -> Envelope:
@@ -44,11 +44,15 @@ def read_envelope(path: Path, *, requested_by: str) -> Envelope:
         InputError: it cannot be read, or a key or value is unknown or missing; one line naming file and key.
     """
     try:
-        table = _File.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
-    except (OSError, UnicodeDecodeError) as error:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
         raise InputError(f"{path}: the envelope cannot be read: {error}") from error
-    except tomllib.TOMLDecodeError as error:
+    try:
+        document = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # numbers too long, and tables too deep, are neither of TOML's errors
         raise InputError(f"{path}: not valid TOML: {error}") from error
+    try:
+        table = _File.model_validate(document)
     except ValidationError as error:
         raise InputError(f"{path}: {first_problem(error)}") from error
     return Envelope(

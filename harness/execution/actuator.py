@@ -5,7 +5,7 @@ import logging
 from harness.errors import LeaseLostError, StoreError
 from harness.execution.held import Held, same, steps_of
 from harness.journal.journal import Journal
-from harness.journal.record import Record
+from harness.journal.record import Record, Step
 from stack.catalogue import in_words
 from stack.control import StackControl
 from stack.errors import StackError, UnreachableError
@@ -48,17 +48,25 @@ class Actuator:
             LeaseLostError: somebody else may write by now.
             StoreError: whether that is so cannot be known.
         """
-        for step in steps_of(record):
-            frozen = self._journal.hold()
-            if frozen is not None:
-                return f"not written to {step.target}: changes are frozen: {frozen}"
-            try:
-                found = self._control.read(record.action.setting, step.target)
-                if not same(found, step.pre):
-                    return f"not written to {step.target}: expected {in_words(step.pre)}, read {in_words(found)}"
-                self.send(f"action {record.id}", record.action.setting, step.target, step.wanted)
-            except StackError as error:
-                return f"write to {step.target} failed: {error}"
+        whose, setting = f"action {record.id}", record.action.setting
+        failed = (self.write_once(whose, setting, step) for step in steps_of(record))
+        return next((why for why in failed if why is not None), None)
+
+    def write_once(self, whose: str, setting: str, step: Step) -> str | None:
+        """One write of what is permitted, after a look at lease, freeze and value; why it was not made, in words.
+
+        Raises: as `write`.
+        """
+        frozen = self._journal.hold()
+        if frozen is not None:
+            return f"not written to {step.target}: changes are frozen: {frozen}"
+        try:
+            found = self._control.read(setting, step.target)
+            if not same(found, step.pre):
+                return f"not written to {step.target}: expected {in_words(step.pre)}, read {in_words(found)}"
+            self.send(whose, setting, step.target, step.wanted)
+        except StackError as error:
+            return f"write to {step.target} failed: {error}"
         return None
 
     def undo(self, record: Record) -> Held | None:

@@ -69,7 +69,10 @@ class Allowing:
             Refusal: it must not be made; nothing is asked inside an envelope.
         """
         now_s, history = self._clock.now_s(), self._history()
-        found = check(action, snapshot, history, self._policy, mode=mode, now_s=now_s, simulated=self._simulated)
+        simulated = self._simulated
+        found = check(
+            action, snapshot, history, self._policy, mode=mode, now_s=now_s, simulated=simulated, as_move=True
+        )
         if found.ruling is not Ruling.ALLOW:
             raise Refusal("; ".join(f"{hit.rule}: {hit.detail}" for hit in found.hits))
         return found

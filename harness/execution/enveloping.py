@@ -14,6 +14,7 @@ from harness.execution.taking_back import all_hold, is_ours, read_back, settled,
 from harness.execution.watching import Watching
 from harness.gate.history import History
 from harness.journal.journal import Journal
+from harness.journal.record import Step
 from harness.mode import Mode
 from harness.outcome import Verification
 from harness.policy import Policy
@@ -32,6 +33,9 @@ class Enveloping:
 
     Attributes:
         in_force: to be taken back when the store fails.
+
+    Args:
+        steady_s: for how long the clock has not been set, see ClockWatch.look.
     """
 
     def __init__(
@@ -42,6 +46,7 @@ class Enveloping:
         policy: Policy,
         blocks: BlockLog,
         history: Callable[[], History],
+        steady_s: Callable[[], float],
         *,
         simulated: bool,
     ) -> None:
@@ -49,6 +54,7 @@ class Enveloping:
         self._blocks = blocks
         self._allowing = Allowing(actuator, journal, policy, clock, history, simulated=simulated)
         self._watching: Watching | None = None
+        self._steady_s, self._since_steady_s = steady_s, 0.0
         self.in_force: EnvelopeRecord | None = None
 
     def load(self) -> EnvelopeRecord | None:
@@ -71,7 +77,7 @@ class Enveloping:
             self.in_force = envelopes.open(envelope_id, permit, now_s)
         except (Refusal, StackError, TransitionError) as refusal:
             return envelopes.end(record, _S.NOTHING_DONE, now_s, str(refusal))
-        self._watching = None
+        self._watching, self._since_steady_s = None, self._steady_s()
         return self.in_force
 
     def move(self, action: Action, mode: Mode, snapshot: Snapshot) -> str | None:
@@ -103,8 +109,9 @@ class Enveloping:
             return None
         if record.state is _S.CLOSING:
             return self._take_back(record)
-        if any(place.unsure_of is not None for place in record.places):
-            return self.close("the reply to a move was lost")
+        stop = self._spoilt(record)
+        if stop is not None:
+            return self.close(stop)
         self._watching = self._watching or Watching(self._policy, self._blocks, now_s)
         decision = self._watching.decide(record, snapshot, now_s)
         if decision.fate is Fate.KEEP:
@@ -112,6 +119,18 @@ class Enveloping:
         if decision.fate is Fate.ROLL_BACK:
             return self.close(decision.reason, decision.verification)
         return None
+
+    def _spoilt(self, record: EnvelopeRecord) -> str | None:
+        """Why it ends whatever is measured: its figures or its end would mean nothing."""
+        steady_s, since_s = self._steady_s(), self._since_steady_s
+        if steady_s < since_s:
+            return "the clock was set while it was in force"
+        self._since_steady_s = steady_s
+        frozen = self._journal.frozen()
+        if frozen is not None:
+            return f"changes were frozen: {frozen}"
+        unsure = any(place.unsure_of is not None for place in record.places)
+        return "the reply to a move was lost" if unsure else None
 
     def close(self, reason: str, verification: Verification | None = None) -> EnvelopeRecord | None:
         """End the envelope in force and write its former values back; it, if that could be verified now."""
@@ -138,12 +157,8 @@ class Enveloping:
 
     def _send(self, record: EnvelopeRecord, places: tuple[Place, ...]) -> str | None:
         """Send a committed move, and note what is read back; whatever came back, only that says what happened."""
-        failed = None
-        try:
-            for place in places:
-                self._actuator.send(f"envelope {record.id}", place.setting, place.target, place.last)
-        except StackError as error:
-            failed = f"the move on {place.target} failed: {error}"
+        failed = next((why for place in places if (why := self._written(record, place)) is not None), None)
+        if failed is not None:
             LOG.warning("envelope %s: %s", record.id, failed)
         held = read_back(self._actuator, places)
         if len(held) < len(places):
@@ -152,9 +167,17 @@ class Enveloping:
         if somebody is not None:
             self.close(somebody)
             return somebody
-        found = tuple(settled(place, held[place.key]) for place in places)
-        self.in_force = self._journal.envelopes.settle(record, found, self._clock.now_s())
+        now_s = self._clock.now_s()
+        found = tuple(settled(place, held[place.key], now_s) for place in places)
+        self.in_force = self._journal.envelopes.settle(record, found, now_s)
         return failed
+
+    def _written(self, record: EnvelopeRecord, place: Place) -> str | None:
+        """One place's part of a move; why it was not written, in words."""
+        if place.unsure_of is None or record.leave is None or self._clock.now_s() >= record.leave.ends_s:
+            return f"not written to {place.target}: the envelope has ended"
+        step = Step(place.target, place.unsure_of, place.last)
+        return self._actuator.write_once(f"envelope {record.id}", place.setting, step)
 
     def _take_back(self, record: EnvelopeRecord) -> EnvelopeRecord | None:
         """Write the stored values back and read them back; None when it has to be tried again, for a while."""

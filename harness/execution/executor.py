@@ -67,7 +67,10 @@ class Executor:
         self._resolving = Resolving(actuator, journal, self._undoing, clock, plan, self.blocks)
         self._permitting = Permitting(actuator, policy, clock, self.blocks, self.history, simulated=simulated)
         self._judging = Judging(actuator, journal, self._undoing, clock, policy, self.blocks)
-        self._enveloping = Enveloping(actuator, journal, clock, policy, self.blocks, self.history, simulated=simulated)
+        steady_s = self._clock_watch.look
+        self._enveloping = Enveloping(
+            actuator, journal, clock, policy, self.blocks, self.history, steady_s, simulated=simulated
+        )
         self._turn = threading.RLock()
         self._halted: tuple[Record, ...] = ()
 

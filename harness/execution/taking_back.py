@@ -71,7 +71,7 @@ def all_hold(places: Iterable[Place], held: Readable, *, stored: bool) -> bool:
     return all(place.key in held and same(held[place.key], place.stored if stored else place.last) for place in places)
 
 
-def settled(place: Place, held: Value) -> Place:
-    """The place by what it holds: the move is in force, or it was not made."""
+def settled(place: Place, held: Value, now_s: float) -> Place:
+    """The place by what it holds: the move is in force, and was made by `now_s` at the latest, or it was not made."""
     last = place.last if same(held, place.last) or place.unsure_of is None else place.unsure_of
-    return replace(place, last=last, unsure_of=None)
+    return replace(place, last=last, unsure_of=None, moved_s=now_s)

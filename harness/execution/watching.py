@@ -1,9 +1,9 @@
 """Watching an envelope: when it must end, and whether what was done in it is an improvement as a whole."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from harness.action import Action
-from harness.envelope.envelope import Place
+from harness.envelope.envelope import Guard, Place
 from harness.envelope.record import EnvelopeRecord
 from harness.journal.record import Permit, Record, State, Step
 from harness.outcome import Measured, Verification
@@ -28,37 +28,51 @@ class Watching:
     policy: Policy
     blocks: BlockLog
     seen_s: float
-    _strikes: int = 0
+    _strikes: dict[Guard, int] = field(default_factory=dict)
+    _guards_seen_s: dict[Guard, float] = field(default_factory=dict)
     _supervision: Supervision | None = None
 
     def decide(self, record: EnvelopeRecord, snapshot: Snapshot | None, now_s: float) -> Decision:
         """Wait, roll back at once, or at its end keep what was measured to be better."""
-        stop = self._blind(snapshot, now_s) or self._guarded(record, snapshot)
+        stop = self._blind(snapshot, now_s) or self._guarded(record, snapshot, now_s)
         if stop:
             return Decision(Fate.ROLL_BACK, stop, Verification(Measured.UNMEASURED, stop))
         ended = record.leave is None or now_s >= record.leave.ends_s
         if record.first_move_s is None:
             return Decision(Fate.ROLL_BACK, "nothing was moved until its end") if ended else WAIT
         decision = self._judged(record, record.first_move_s, snapshot, now_s, final=ended)
+        if decision.fate is Fate.KEEP and (snapshot is None or not ended):
+            return WAIT  # blind it is seen again, or taken back
         return decision if ended or decision.fate is Fate.ROLL_BACK else WAIT
+
+    @property
+    def _age_max_s(self) -> float:
+        return self.policy.evidence.age_max_s
 
     def _blind(self, snapshot: Snapshot | None, now_s: float) -> str | None:
         """Blind values are the former ones: nobody corrects what nobody sees."""
         if snapshot is not None:
             self.seen_s = now_s
             return None
-        blind_s, most_s = now_s - self.seen_s, self.policy.evidence.age_max_s
-        return f"blind for {blind_s:.0f} s, at most {most_s:g} s" if blind_s > most_s else None
+        blind_s = now_s - self.seen_s
+        return f"blind for {blind_s:.0f} s, at most {self._age_max_s:g} s" if blind_s > self._age_max_s else None
 
-    def _guarded(self, record: EnvelopeRecord, snapshot: Snapshot | None) -> str | None:
+    def _guarded(self, record: EnvelopeRecord, snapshot: Snapshot | None, now_s: float) -> str | None:
         if snapshot is None:
             return None
-        values = ((guard, snapshot.value(guard.signal)) for guard in record.envelope.guards)
-        broken = [(guard, value) for guard, value in values if value is not None and not value <= guard.at_most]
-        self._strikes = self._strikes + 1 if broken else 0
-        if self._strikes < self.policy.envelope.guard_strikes:
+        found = [self._broken(guard, snapshot.value(guard.signal), now_s) for guard in record.envelope.guards]
+        return next((problem for problem in found if problem is not None), None)
+
+    def _broken(self, guard: Guard, value: float | None, now_s: float) -> str | None:
+        """Why a guard ends the envelope: what is not measured breaks none, but for so long only."""
+        seen_s = self._guards_seen_s.setdefault(guard, now_s)
+        if value is None:
+            unseen_s = now_s - seen_s
+            return f"{guard.signal}, a guard, unseen for {unseen_s:.0f} s" if unseen_s > self._age_max_s else None
+        self._guards_seen_s[guard] = now_s
+        strikes = self._strikes[guard] = 0 if value <= guard.at_most else self._strikes.get(guard, 0) + 1
+        if strikes < self.policy.envelope.guard_strikes:
             return None
-        guard, value = broken[0]
         return f"{guard.signal} is {value:g}, its guard {guard.at_most:g}"
 
     def _judged(

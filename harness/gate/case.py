@@ -44,6 +44,7 @@ class Case:
 
     Attributes:
         simulated: whether the stack is the simulated one, which needs no shadow record.
+        as_move: whether it is to be made as a move inside the envelope in force, if that covers it.
     """
 
     action: Action
@@ -53,6 +54,7 @@ class Case:
     mode: Mode
     now_s: float
     simulated: bool = False
+    as_move: bool = False
 
     @cached_property
     def setting(self) -> Setting:
@@ -82,7 +84,7 @@ class Case:
     @cached_property
     def leave(self) -> Leave | None:
         """The envelope in force, if the change is a move inside it; whether it may be made is for a rule to say."""
-        leave = self.history.leave
+        leave = self.history.leave if self.as_move else None
         covered = leave is not None and bool(self.places) and all(leave.place(key) for key in self.places)
         return leave if covered else None
 

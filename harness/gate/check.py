@@ -74,6 +74,7 @@ def check(
     mode: Mode,
     now_s: float,
     simulated: bool = False,
+    as_move: bool = False,
 ) -> Verdict:
     """Every rule's answer to `action` in this situation. No side effects; equal inputs give equal verdicts.
 
@@ -85,8 +86,9 @@ def check(
         mode: how much the loop may do by itself.
         now_s: stack time.
         simulated: whether the stack is the simulated one, which needs no shadow record for `auto`.
+        as_move: it is to be made as a move, if the envelope in force covers it; a change there is denied.
     """
-    case = Case(action, snapshot, history, policy, mode, now_s, simulated)
+    case = Case(action, snapshot, history, policy, mode, now_s, simulated, as_move)
     return Verdict(tuple(_result(rule, case) for rule in RULES))
 
 

@@ -81,6 +81,8 @@ def sound_ranges(case: EnvelopeCase) -> Answer:
     """Each range is narrow enough to be read, and about a number that can be taken back at once."""
     if not 1 <= len(case.envelope.ranges) <= case.limits.ranges_max:
         return deny(f"expected 1 to {case.limits.ranges_max} ranges, found {len(case.envelope.ranges)}")
+    if len(case.envelope.guards) > case.limits.guards_max:
+        return deny(f"expected at most {case.limits.guards_max} guards, found {len(case.envelope.guards)}")
     problem = next((found for one in case.envelope.ranges if (found := _range_problem(one, case.limits))), None)
     if problem:
         return deny(problem)
@@ -154,6 +156,8 @@ def _range_problem(one: Range, limits: EnvelopeLimits) -> str | None:
         return f"{name}: expected a numeric setting of class A"
     if not all(math.isfinite(number) for number in numbers) or not one.low < one.high:
         return f"{name}: expected finite numbers and low below high, found {one.low:g} and {one.high:g}"
+    if declared.integral and one.step < 1:
+        return f"{name}: a step of {one.step:g}, expected at least 1, since only whole numbers are set"
     if not 0 < one.step <= one.high - one.low:
         return f"{name}: a step of {one.step:g}, expected more than 0 and at most the range's {one.high - one.low:g}"
     if not limits.every_min_s <= one.every_s <= one.back_after_s:

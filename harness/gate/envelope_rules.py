@@ -1,8 +1,9 @@
 """Rules about envelopes: what may be moved inside the one in force, and what may be done beside it."""
 
-from harness.envelope.envelope import Place, PlaceKey
+from harness.envelope.envelope import Leave, Place, PlaceKey
 from harness.gate.case import Answer, Case, allow, deny
 from harness.gate.history import direction
+from harness.policy import Policy
 from stack.setting import SettingClass
 
 REPLACED = frozenset(
@@ -20,14 +21,17 @@ def inside_envelope(case: Case) -> Answer:
     covered = [key for key in case.places if leave.place(key)]
     if not covered:
         return _beside(case, name)
-    if leave.closing:
-        return deny(f"{name} is being closed: its former values are written back")
+    if not case.as_move:
+        return deny(f"{name} moves {covered[0][0]} on {covered[0][1]}; a change waits until it has ended")
     if len(covered) < len(case.places):
         return deny(f"{name} allows only {', '.join(target for _, target in covered)} of the {len(case.places)} places")
-    if case.now_s >= leave.ends_s:
-        return deny(f"{name} ended {case.now_s - leave.ends_s:.0f} s ago")
-    problem = next((found for key in covered if (found := _problem(case, key))), None)
+    problem = _over(case, leave) or next((found for key in covered if (found := _problem(case, key))), None)
     return deny(f"{name}: {problem}") if problem else allow(f"inside {name}, allowed by {leave.approved_by}")
+
+
+def last_moves_s(policy: Policy) -> float:
+    """How long before an envelope's end its last move may be made, so that a block is measured after it."""
+    return policy.verification.settle_s + policy.verification.block_s
 
 
 def _beside(case: Case, name: str) -> Answer:
@@ -35,6 +39,13 @@ def _beside(case: Case, name: str) -> Answer:
     if case.protective and case.setting.setting_class is SettingClass.A:
         return allow(f"a protective change beside {name}")
     return deny(f"{name} is in force: only moves inside it and protective changes are made")
+
+
+def _over(case: Case, leave: Leave) -> str | None:
+    if leave.closing:
+        return "it is being closed: its former values are written back"
+    since_s = case.now_s - (leave.ends_s - last_moves_s(case.policy))
+    return None if since_s < 0 else f"its last moves were to be made until {since_s:.0f} s ago, to be judged since then"
 
 
 def _problem(case: Case, key: PlaceKey) -> str | None:

@@ -2,7 +2,7 @@
 
 from harness.gate.case import Answer, Case, allow, deny
 from harness.gate.condition import makes_progress
-from harness.gate.history import HOUR_S
+from harness.gate.history import HOUR_S, Past
 from stack.setting import Effect, SettingClass
 from stack.snapshot import FLEET, Signal
 
@@ -63,13 +63,18 @@ def _let_run(case: Case) -> float:
 
     A limit that binds has squeezed what runs. Then what counts is the highest that lowerings within the hour have left.
     """
-    before = case.action.before
+    before, limits = case.action.before, case.policy.health
     if isinstance(before, str) or Effect.LOWERS_MEMORY not in case.effects:
         return 0.0
     runs = max(_most(case, Signal.RUNNING, target) for target in case.targets)
     lately = (p for p in case.history.on(case.setting.name, case.action.target) if p.moved and p.direction < 0)
-    left = [float(p.after) for p in lately if p.written_s >= case.now_s - HOUR_S]
+    left = [_left(p, limits.limit_left_min_ratio) for p in lately if p.written_s >= case.now_s - HOUR_S]
     return runs if runs < BINDS_RATIO * before else max([before, *left])
+
+
+def _left(past: Past, ratio: float) -> float:
+    """What a lowering left; the first step of an envelope's many could have gone down by half."""
+    return float(past.after) if past.envelope is None else max(float(past.after), ratio * float(past.before))
 
 
 def _most(case: Case, signal: Signal, target: str = FLEET) -> float:

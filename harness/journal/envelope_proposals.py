@@ -74,6 +74,9 @@ class EnvelopeProposals(EnvelopeReader):
             waiting, role = self._envelope(connection, envelope_id), self._role_of(decision.by)
             if not role.may_decide:
                 raise NotAllowedError(f"envelope {envelope_id}: a {role} cannot decide; an {Role.OPERATOR} must")
+            if waiting.state is not _S.AWAITING_APPROVAL:
+                found = f"{waiting.state}{': ' if waiting.end_reason else ''}{waiting.end_reason}"
+                raise TransitionError(f"envelope {envelope_id}: expected it to wait for a decision, found it {found}")
             if isinstance(decision, Approve):
                 approval = Approval(decision.by, role, decision.digest)
                 self._require(connection, waiting, approval)
@@ -92,8 +95,10 @@ class EnvelopeProposals(EnvelopeReader):
             moved = ENVELOPE.c.state_version != self._state_version(connection)
             waiting = (ENVELOPE.c.stack == self._stack, ENVELOPE.c.state == _S.AWAITING_APPROVAL.value)
             for row in connection.execute(select(ENVELOPE).where(*waiting, or_(late, moved))).mappings().all():
-                reason = "nobody decided in time, or the stack was changed or frozen since it was proposed"
                 record = record_from(row)
+                in_time = record.expires_at > self._ledger.wall_now()
+                changed = "the stack was changed or frozen since it was proposed"
+                reason = changed if in_time else "nobody decided in time"
                 self._move(connection, record, record.state, _S.EXPIRED, now_s, {}, {"end_reason": reason})
 
     def _require(self, connection: Connection, record: EnvelopeRecord, approval: Approval) -> None:

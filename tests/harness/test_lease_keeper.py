@@ -7,8 +7,9 @@ from contextlib import closing, contextmanager
 
 import pytest
 from conftest import Bench
-from scripted_stack import weight_action
+from scripted_stack import REPLICAS, cap_action, weight_action
 
+from harness.approval import Approve
 from harness.errors import LeaseLostError
 from harness.journal.journal import Journal
 from harness.journal.lease import Lease, lease_of
@@ -16,6 +17,7 @@ from harness.journal.record import Record, State
 from harness.journal.store import open_store
 from harness.lease_keeper import EVERY_S, RENEW_S, LeaseKeeper
 from harness.mode import Mode
+from stack.snapshot import FLEET
 
 PROMISED_S, RENEWED_S = 5.0, 2 * RENEW_S
 
@@ -106,6 +108,23 @@ def test_a_freeze_between_the_second_verdict_and_the_write_prevents_it(bench: Be
     bench.journal.arm = frozen_just_after
     assert bench.apply().state is State.NOTHING_DONE
     assert bench.stack.writes == []
+
+
+def test_a_freeze_within_a_change_of_all_replicas_lets_no_write_follow_the_one_under_way(bench: Bench):
+    bench.watch(900)
+
+    def freeze(setting, target, value) -> None:
+        if bench.journal.frozen() is None:
+            with outside(bench) as other:
+                other.freeze("stopped by olga", by="olga", now_s=1.0, halt=True)
+
+    bench.stack.on_write = freeze
+    asked = bench.propose(cap_action(16.0, 20.0, FLEET))
+    bench.journal.decide(asked.id, Approve("olga", asked.proposal.digest), now_s=bench.clock.now_s())
+    bench.executor.apply(asked.id, mode=Mode.AUTO)
+    assert [target for _, target, value in bench.stack.writes if value == 20.0] == ["r0"]
+    bench.executor.supervise(bench.stack.snapshot(60.0))
+    assert {bench.stack.values["running_request_cap", name] for name in REPLICAS} == {16.0}
 
 
 def test_only_a_stop_is_obeyed_and_only_once(bench: Bench):

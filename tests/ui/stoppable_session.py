@@ -1,6 +1,7 @@
 """A program: a session with a change in flight, that sleeps until a line on its standard input ends it.
 
-Run as `stoppable_session.py JOURNAL sleeps|hangs`; one that hangs does so in the middle of its write.
+Run as `stoppable_session.py JOURNAL sleeps|hangs|envelope`; one that hangs does so in the middle of its write, one with
+an envelope has made a move inside it instead.
 """
 
 import sys
@@ -11,8 +12,11 @@ sys.path.append(str(Path(__file__).parents[1] / "harness"))
 
 from scripted_stack import ManualClock, ScriptedStack, weight_action
 
+from harness.approval import Approve
+from harness.envelope.envelope import Envelope, Range
 from harness.execution import Executor
 from harness.gate.check import check
+from harness.gate.envelope_check import check_envelope
 from harness.journal.journal import Journal
 from harness.journal.lease import Lease
 from harness.journal.store import open_store
@@ -28,7 +32,7 @@ def say(line: str) -> None:
     sys.stdout.flush()
 
 
-def session(path: Path, *, hangs: bool) -> None:
+def session(path: Path, what: str) -> None:
     clock, store, policy = ManualClock(), open_store(path), Policy.load()
     stack = ScriptedStack(clock)
     journal = Journal(store, stack="small", lease=Lease.take(store, "small"))
@@ -37,10 +41,10 @@ def session(path: Path, *, hangs: bool) -> None:
     for _ in range(45):
         clock.sleep(20)
         executor.supervise(stack.snapshot(60))
-    if hangs:
+    if what == "hangs":
         stack.on_write = lambda setting, target, value: (say("changed"), time.sleep(HANGS_S))
     with LeaseKeeper(journal, executor, clock):
-        change(executor, journal, policy, stack)
+        (move if what == "envelope" else change)(executor, journal, policy, stack)
         say("changed")
         sys.stdin.readline()
         say(f"holds {stack.values['routing_weight', 'r0']:g}")
@@ -53,5 +57,17 @@ def change(executor: Executor, journal: Journal, policy: Policy, stack: Scripted
     executor.apply(record.id, mode=Mode.AUTO, snapshot=snapshot)
 
 
+def move(executor: Executor, journal: Journal, policy: Policy, stack: ScriptedStack) -> None:
+    weights = Range(setting="routing_weight", low=40, high=120, step=10, every_s=5, back_after_s=60)
+    envelope, now_s = Envelope(ranges=(weights,), lasts_s=1200.0, requested_by="olga"), stack.clock.now_s()
+    seen, history = stack.snapshot(60), executor.history()
+    verdict = check_envelope(envelope, seen, history, policy, mode=Mode.APPROVE, now_s=now_s)
+    asked = journal.envelopes.propose(envelope, verdict, mode=Mode.APPROVE, now_s=now_s)
+    journal.envelopes.decide(asked.id, Approve("olga", asked.proposal.digest), now_s=now_s)
+    executor.open_envelope(asked.id, mode=Mode.APPROVE)
+    refused = executor.move(weight_action(100.0, 90.0), mode=Mode.APPROVE)
+    assert refused is None, refused
+
+
 if __name__ == "__main__":
-    session(Path(sys.argv[1]), hangs=sys.argv[2] == "hangs")
+    session(Path(sys.argv[1]), sys.argv[2])

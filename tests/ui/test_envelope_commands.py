@@ -2,6 +2,7 @@
 
 import io
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,14 @@ from typer.testing import CliRunner, Result
 from agent.session import Session
 from agent.settings import Settings
 from agent.wiring import simulated_session
+from harness.envelope.file import read_envelope
 from harness.envelope.record import EnvelopeState
 from stack.errors import InputError
 from ui.allowance import ask_for
 from ui.command import application
 from ui.decision import decided
+from ui.serve_command import halt
+from ui.shown import Shown
 
 WRITTEN = """
 lasts_s = 600
@@ -91,26 +95,66 @@ def session() -> Session:
     return found
 
 
-def typed(session: Session, words: str) -> str:
-    written = io.StringIO()
-    assert decided(session, Console(file=written, width=300), words)
-    return written.getvalue()
+class Terminal:
+    """A person at a terminal of a session, and what it has printed."""
+
+    def __init__(self, session: Session) -> None:
+        self.session, self.written = session, io.StringIO()
+        self.console = Console(file=self.written, width=400)
+        self.shown = Shown(self.console)
+
+    def said(self, work: Callable[[], object]) -> str:
+        begun = self.written.tell()
+        work()
+        return self.written.getvalue()[begun:]
+
+    def types(self, words: str) -> str:
+        return self.said(lambda: decided(self.session, self.console, words, self.shown))
+
+    def asks(self, file: Path) -> str:
+        return self.said(lambda: ask_for(self.session, self.console, file, self.shown))
 
 
 def test_it_is_asked_for_by_its_file_and_decided_on_by_number(session: Session, file: Path):
-    written = io.StringIO()
-    ask_for(session, Console(file=written, width=300), file)
-    assert "Type approve envelope 1 or reject envelope 1." in written.getvalue()
-    assert "There is no envelope 9." in typed(session, "approve envelope 9")
-    assert "rejected" in typed(session, "reject envelope 1")
-    assert "expected it to be awaiting" in typed(session, "approve envelope #1")
-    ask_for(session, Console(file=io.StringIO()), file)
-    assert "It is opened with the next cycle." in typed(session, "approve envelope 2")
+    terminal = Terminal(session)
+    assert "Type approve envelope 1 or reject envelope 1." in terminal.asks(file)
+    assert "There is no envelope 9. Waiting for a decision: envelope 1." in terminal.types("approve envelope 9")
+    assert "Type approve NUMBER" in terminal.types("approve envelope " + "9" * 5000)
+    rejected = terminal.types("reject envelope 1")
+    assert "rejected" in rejected and "next cycle" not in rejected
+    assert "expected it to wait for a decision, found it rejected" in terminal.types("approve envelope #1")
+    assert "(keep the replicas even)" in terminal.asks(file)
+    elsewhere = Terminal(session)
+    assert "Type approve envelope 2 or reject envelope 2." in elsewhere.types("approve envelope 2")
+    assert "carried out with the next cycle" in elsewhere.types("approve envelope 2")
     session.cycle()
     assert session.envelopes()[-1].state is EnvelopeState.OPEN
+    told = elsewhere.said(lambda: halt(session, elsewhere.console))
+    assert "envelope 2" in told and "All changes are halted." in told
 
 
 def test_a_file_that_cannot_be_read_is_said_in_one_line(session: Session, file: Path):
-    written = io.StringIO()
-    ask_for(session, Console(file=written, width=300), file.parent / "absent.toml")
-    assert "the envelope cannot be read" in written.getvalue() and written.getvalue().count("\n") == 1
+    told = Terminal(session).asks(file.parent / "absent.toml")
+    assert "the envelope cannot be read" in told and told.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("low = 20", "low = true", "range.0.low"),
+        ("low = 20", 'low = "20"', "range.0.low"),
+        ("low = 20", f"low = {'9' * 5000}", "not valid TOML"),
+        ("lasts_s = 600", f"lasts_s = {'[' * 3000}{']' * 3000}", "not valid TOML"),
+    ],
+)
+def test_what_is_no_number_is_said_in_one_line(tmp_path: Path, old: str, new: str, words: str):
+    path = tmp_path / "bad.toml"
+    path.write_text(WRITTEN.replace(old, new))
+    with pytest.raises(InputError, match=words) as refused:
+        read_envelope(path, requested_by="olga")
+    assert "\n" not in str(refused.value)
+
+
+def test_a_path_that_cannot_be_one_is_said_in_one_line():
+    with pytest.raises(InputError, match="the envelope cannot be read"):
+        read_envelope(Path("weights\0.toml"), requested_by="olga")

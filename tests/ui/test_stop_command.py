@@ -43,9 +43,9 @@ def config(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def session(config: Path, *, hangs: bool = False) -> Iterator[subprocess.Popen[str]]:
+def session(config: Path, what: str = "sleeps") -> Iterator[subprocess.Popen[str]]:
     """A process with a change in flight that sleeps between two cycles, or hangs after its write."""
-    command = [sys.executable, str(SESSION), str(config.with_name("journal.db")), "hangs" if hangs else "sleeps"]
+    command = [sys.executable, str(SESSION), str(config.with_name("journal.db")), what]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout.readline() == "changed\n"
@@ -85,7 +85,34 @@ def test_text_names_the_action_and_a_second_stop_finds_nothing(config: Path):
         assert second.exit_code == 0 and "Nothing was in flight." in second.output
 
 
+def test_an_envelope_is_taken_back_and_told(config: Path):
+    with session(config, "envelope") as running:
+        stopped = said("stop", "-c", config)
+        assert stopped.exit_code == 0 and "Nothing was in flight" not in stopped.output
+        assert "rolled back after 1 move(s)" in stopped.output
+        assert running.communicate("end\n")[0] == "holds 100\n"
+
+
+def test_an_envelope_of_a_session_that_died_is_told_and_is_no_success(config: Path):
+    with session(config, "envelope") as running:
+        running.kill()
+        running.wait()
+        stopped = said("stop", "-c", config, "--json")
+    assert stopped.exit_code == 1
+    found = json.loads(stopped.output)["envelope"]
+    assert found["state"] == "open" and found["places"][0]["last"] == 90
+
+
+@pytest.mark.parametrize("command", [("stop",), ("unfreeze", "--reason", "x")])
+def test_a_journal_that_is_not_there_is_not_made(config: Path, command: tuple[str, ...]):
+    for arguments in (("-c", config), ("-c", config, "--store", config.with_name("typo.db"))):
+        refused = said(*command, *arguments)
+        assert isinstance(refused.exception, InputError) and "found no file" in str(refused.exception)
+    assert list(config.parent.glob("*.db")) == []
+
+
 def test_without_a_session_the_freeze_waits_for_the_next_start(config: Path):
+    journal(config)._store.close()
     nothing = said("stop", "-c", config)
     assert nothing.exit_code == 0 and "no session is running. Changes are frozen" in nothing.output
     assert said("unfreeze", "-c", config, "--reason", "a drill").exit_code == 0
@@ -98,13 +125,14 @@ def test_without_a_session_the_freeze_waits_for_the_next_start(config: Path):
 
 
 def test_a_session_that_hangs_is_told_from_one_that_is_not_there(config: Path):
-    with session(config, hangs=True):
+    with session(config, "hangs"):
         stopped = json.loads(said("stop", "-c", config, "--json").output)
         assert not stopped["answered"] and stopped["session"]
         assert [one["state"] for one in stopped["in_flight"]] == [State.ARMED]
 
 
 def test_unfreeze_needs_a_reason_and_says_what_the_freeze_was_for(config: Path):
+    journal(config)._store.close()
     assert "were not frozen" in said("unfreeze", "-c", config, "--reason", "nothing").output
     said("stop", "-c", config, "--by", "olga", "--reason", "a leak")
     assert said("unfreeze", "-c", config).exit_code == 2

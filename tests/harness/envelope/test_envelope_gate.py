@@ -1,6 +1,7 @@
 """What the gate says of envelopes, of moves inside the one in force, and of changes beside it."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 from envelope_bench import WEIGHTS, weights
@@ -9,9 +10,10 @@ from hypothesis import strategies as st
 from scripted_stack import REPLICAS, ManualClock, ScriptedStack, cap_action, weight_action
 
 from harness.envelope.envelope import Envelope, Guard, Leave, Place, Range
+from harness.envelope.record import EnvelopeRecord, EnvelopeState
 from harness.gate.check import check
 from harness.gate.envelope_check import check_envelope
-from harness.gate.envelope_rules import REPLACED
+from harness.gate.envelope_rules import last_moves_s
 from harness.gate.history import History
 from harness.mode import Mode
 from harness.policy import Policy
@@ -19,6 +21,7 @@ from harness.verdict import Ruling, Verdict
 from stack.snapshot import Fact, Signal, Snapshot
 
 NOW_S = 10_000.0
+LAST_S = last_moves_s(Policy.load())
 WATCHED = History(watched_s=3600.0)
 POLICY = Policy.load()
 
@@ -44,7 +47,7 @@ def moved(
 ) -> Verdict:
     past = replace(WATCHED, leave=inside, **history)
     action = weight_action(before, after)
-    return check(action, seen(), past, POLICY, mode=mode, now_s=NOW_S, simulated=False)
+    return check(action, seen(), past, POLICY, mode=mode, now_s=NOW_S, as_move=True)
 
 
 def told(verdict: Verdict, rule: str) -> str:
@@ -126,7 +129,8 @@ def test_a_move_inside_it_is_allowed_without_asking_where_the_same_change_would_
         (89.0, leave(), "a step of 11 points, at most 10"),
         (130.0, leave(), "outside 40 to 120"),
         (90.0, leave(closing=True), "being closed"),
-        (90.0, leave(ends_s=NOW_S), "ended 0 s ago"),
+        (90.0, leave(ends_s=NOW_S), "its last moves"),
+        (90.0, leave(ends_s=NOW_S + LAST_S), "until 0 s ago"),
         (90.0, leave(moved_s=NOW_S - 4.9, turn=-1, moves=1), "every 5 s"),
         (110.0, leave(moved_s=NOW_S - 30, turn=-1, moves=1), "back after 60 s"),
         (90.0, leave(unsure_of=110.0), "not read back"),
@@ -143,7 +147,51 @@ def test_the_rules_that_it_does_not_replace_hold_inside_it(after: float):
     frozen = moved(after, leave(), frozen="stopped by olga")
     assert frozen.ruling is Ruling.DENY
     verdict = moved(after, leave())
-    assert {r.rule for r in verdict.rules if "bounds of its own" in r.detail} == REPLACED
+    assert {r.rule for r in verdict.rules if "bounds of its own" in r.detail} == {
+        "step_size", "enough_history", "cooldown", "reversal", "hourly_budget", "daily_budget", "minimum_gain"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", [Mode.APPROVE, Mode.AUTO])
+def test_a_change_of_what_it_moves_waits_until_it_has_ended(mode: Mode):
+    past = replace(WATCHED, leave=leave())
+    verdict = check(weight_action(100.0, 90.0), seen(), past, POLICY, mode=mode, now_s=NOW_S, simulated=True)
+    assert verdict.ruling is Ruling.DENY and "waits until it has ended" in told(verdict, "inside_envelope")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "allowed"), [(64.0, 32.0, True), (64.0, 31.0, False), (32.0, 16.0, True), (32.0, 15.0, False)]
+)
+def test_its_steps_leave_half_of_a_cap_that_binds_and_together_a_quarter(before: float, after: float, allowed: bool):
+    verdict = capped(before, after)
+    assert (verdict.ruling is Ruling.ALLOW) is allowed
+    assert [hit.rule for hit in verdict.hits] == ([] if allowed else ["enough_left"])
+
+
+def capped(before: float, after: float) -> Verdict:
+    """A lowering of r0's cap, which binds, in an envelope in which it was 64 at first."""
+    stack = ScriptedStack(ManualClock(NOW_S))
+    stack.values["running_request_cap", "r0"] = before
+    full = stack.snapshot(60.0)
+    facts = full.replicas["r0"] | {Signal.RUNNING: Fact(before, age_s=1.0)}
+    full = replace(full, replicas={**full.replicas, "r0": facts})
+    cap = Range(setting="running_request_cap", target="r0", low=4, high=64, step=60, every_s=5, back_after_s=60)
+    since = {} if before == 64 else {"moved_s": NOW_S - 60, "moves": 1, "turn": -1}
+    place = Place(setting="running_request_cap", target="r0", stored=64.0, last=before, **since)
+    row = EnvelopeRecord(
+        id=7,
+        stack="s",
+        envelope=replace(weights(), ranges=(cap,)),
+        state=EnvelopeState.OPEN,
+        verdict=Verdict(()),
+        proposed_s=NOW_S - 200,
+        expires_at=datetime.now(UTC),
+        state_version=1,
+        places=(place,),
+        opened_s=NOW_S - 100,
+    )
+    past = replace(WATCHED, leave=row.leave, past=row.past)
+    return check(cap_action(before, after), full, past, POLICY, mode=Mode.APPROVE, now_s=NOW_S, as_move=True)
 
 
 def test_memory_holds_inside_it_as_everywhere():
@@ -154,7 +202,7 @@ def test_memory_holds_inside_it_as_everywhere():
     facts = {**full.replicas["r0"], Signal.KV_USAGE_RATIO: Fact(0.9, age_s=1.0)}
     full = replace(full, replicas={**full.replicas, "r0": facts})
     past = replace(WATCHED, leave=inside)
-    verdict = check(cap_action(16.0, 24.0), full, past, POLICY, mode=Mode.APPROVE, now_s=NOW_S)
+    verdict = check(cap_action(16.0, 24.0), full, past, POLICY, mode=Mode.APPROVE, now_s=NOW_S, as_move=True)
     assert verdict.ruling is Ruling.DENY and "KV use" in told(verdict, "memory_headroom")
 
 
@@ -179,7 +227,9 @@ def test_whatever_is_allowed_inside_keeps_range_step_and_rate(
     inside = leave(last=held, moved_s=NOW_S - ago_s, turn=turn, moves=1)
     past = replace(WATCHED, leave=inside)
     action = weight_action(before, after)
-    verdict = check(action, stack.snapshot(60.0), past, POLICY, mode=Mode.AUTO, now_s=NOW_S, simulated=True)
+    verdict = check(
+        action, stack.snapshot(60.0), past, POLICY, mode=Mode.AUTO, now_s=NOW_S, simulated=True, as_move=True
+    )
     if verdict.ruling is Ruling.ALLOW:
         assert 40 <= after <= 120 and abs(after - held) <= 10 and before == held != after
         assert ago_s >= 5 and (ago_s >= 60 or (after - held) * turn >= 0)

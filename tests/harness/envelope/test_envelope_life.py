@@ -1,8 +1,10 @@
 """What becomes of an envelope: allowed, moved in, judged as a whole, kept or taken back."""
 
+from dataclasses import replace
+
 import pytest
-from envelope_bench import LASTS_S, WATCHED_S, Enveloped, weights
-from scripted_stack import failing, weight_action
+from envelope_bench import LASTS_S, WATCHED_S, WEIGHTS, Enveloped, weights
+from scripted_stack import REPLICAS, cap_action, failing, weight_action
 
 from harness.approval import Approve, Reject
 from harness.envelope.envelope import Guard
@@ -13,7 +15,7 @@ from harness.mode import Mode
 from harness.outcome import Measured
 from stack.errors import RefusedError, UnreachableError
 from stack.setting import Value
-from stack.snapshot import Signal
+from stack.snapshot import FLEET, Fact, Signal
 
 
 @pytest.fixture
@@ -62,7 +64,8 @@ def test_blind_takes_the_former_values_back_within_its_age_limit(enveloped: Enve
     enveloped.open()
     lower_to(enveloped, 80.0)
     assert enveloped.watch(60) is None
-    ended = enveloped.watch(60, blind=True)
+    assert enveloped.watch(30, cycle_s=5, blind=True) is None
+    ended = enveloped.watch(5, cycle_s=5, blind=True)
     assert ended is not None and ended.state is EnvelopeState.ROLLED_BACK and "blind" in ended.end_reason
     assert enveloped.holds() == 100.0
 
@@ -83,6 +86,91 @@ def test_a_broken_guard_ends_it_when_it_is_seen_twice(enveloped: Enveloped):
     assert enveloped.watch(20) is None
     ended = enveloped.watch(20)
     assert ended is not None and ended.state is EnvelopeState.ROLLED_BACK and "its guard 1" in ended.end_reason
+
+
+def test_a_guard_that_is_not_measured_any_more_ends_it_within_the_age_limit(enveloped: Enveloped):
+    enveloped.open(weights(Guard(Signal.TTFT_P99_S, 1.0)))
+    lower_to(enveloped, 90.0)
+    assert enveloped.watch(5, cycle_s=5) is None
+    facts = enveloped.bench.stack._facts
+
+    def without(itl_s: float, finished: float, name: str) -> dict[Signal, Fact]:
+        found = facts(itl_s, finished, name)
+        return {signal: fact for signal, fact in found.items() if signal is not Signal.TTFT_P99_S}
+
+    enveloped.bench.stack._facts = without
+    assert enveloped.watch(30, cycle_s=5) is None
+    ended = enveloped.watch(5, cycle_s=5)
+    assert ended is not None and "unseen for 35 s" in ended.end_reason and enveloped.holds() == 100.0
+
+
+def test_a_clock_that_is_set_takes_it_back_for_its_end_means_nothing_any_more(enveloped: Enveloped):
+    enveloped.open()
+    lower_to(enveloped, 80.0)
+    assert enveloped.watch(20) is None
+    enveloped.bench.clock.time_s -= 3600.0
+    ended = enveloped.watch(20)
+    assert ended is not None and "the clock was set" in ended.end_reason and enveloped.holds() == 100.0
+
+
+def test_a_freeze_without_a_stop_takes_it_back_too(enveloped: Enveloped):
+    enveloped.open()
+    lower_to(enveloped, 80.0)
+    enveloped.bench.journal.freeze("look first", by="otto", now_s=enveloped.bench.clock.now_s())
+    ended = enveloped.watch(20)
+    assert ended is not None and "look first" in ended.end_reason and enveloped.holds() == 100.0
+
+
+@pytest.mark.parametrize(("what", "last"), [("freeze", "r0"), ("value", "r1")])
+def test_what_happens_within_a_move_of_several_places_stops_it_there(enveloped: Enveloped, what: str, last: str):
+    caps = replace(WEIGHTS, setting="running_request_cap", low=8.0, high=32.0, step=4.0)
+    enveloped.open(replace(weights(), ranges=(caps,)))
+    bench, stack = enveloped.bench, enveloped.bench.stack
+
+    def at_the_first(setting: str, target: str, value: Value) -> None:
+        if what == "freeze" and target == "r0":
+            bench.journal.freeze("look first", by="otto", now_s=bench.clock.now_s())
+        if what == "value" and target == "r0":
+            stack.values["running_request_cap", "r2"] = 7.0
+
+    stack.on_write = at_the_first
+    refused = str(bench.executor.move(cap_action(16.0, 20.0, FLEET), mode=Mode.APPROVE))
+    assert ("look first" if what == "freeze" else "read 7") in refused or "read back 7" in refused
+    assert [write[1] for write in stack.writes if write[2] == 20.0][-1] == last
+    enveloped.watch(20)
+    held = [stack.values["running_request_cap", name] for name in REPLICAS]
+    assert held == [16.0, 16.0, 16.0 if what == "freeze" else 7.0, 16.0]
+
+
+def test_moves_of_a_slow_stack_are_as_far_apart_as_allowed_and_none_is_made_after_its_end(enveloped: Enveloped):
+    enveloped.open()
+    clock, times = enveloped.bench.clock, []
+
+    def slowly(setting: str, target: str, value: Value) -> None:
+        clock.sleep(20.0)
+        times.append(clock.now_s())
+
+    enveloped.bench.stack.on_write = slowly
+    assert enveloped.move(100.0, 90.0) is None
+    assert "every 5 s" in str(enveloped.move(90.0, 80.0, wait_s=4.0))
+    assert enveloped.move(90.0, 80.0, wait_s=2.0) is None
+    assert times[1] - times[0] >= 25
+
+
+def test_it_is_not_kept_blind(enveloped: Enveloped):
+    enveloped.helps(0.7)
+    enveloped.open()
+    lower_to(enveloped, 60.0)
+    assert enveloped.watch(LASTS_S - 40) is None
+    assert enveloped.watch(20, cycle_s=10, blind=True) is None
+    ended = enveloped.watch(40, blind=True)
+    assert ended is not None and ended.state is EnvelopeState.ROLLED_BACK and "blind" in ended.end_reason
+
+
+def test_nobody_decides_on_what_was_denied_and_is_told_so(enveloped: Enveloped):
+    denied = enveloped.propose(weights(lasts_s=1.0))
+    with pytest.raises(TransitionError, match="to wait for a decision, found it denied: lasts 1 s"):
+        enveloped.approve(denied)
 
 
 def test_errors_stop_it_at_once(enveloped: Enveloped):

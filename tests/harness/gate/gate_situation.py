@@ -51,8 +51,11 @@ def ruled(
     mode: Mode = Mode.AUTO,
     now_s: float = NOW,
     simulated: bool = True,
+    *,
+    as_move: bool = False,
 ) -> Verdict:
-    return check(action, seen or snapshot(), history, policy, mode=mode, now_s=now_s, simulated=simulated)
+    facts = seen or snapshot()
+    return check(action, facts, history, policy, mode=mode, now_s=now_s, simulated=simulated, as_move=as_move)
 
 
 def hit(verdict: Verdict, rule: str) -> str:

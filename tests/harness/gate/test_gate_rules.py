@@ -28,7 +28,7 @@ LEAVE = Leave(
     id=7,
     envelope=Envelope(ranges=(WEIGHTS,), lasts_s=900, requested_by="olga"),
     approved_by="olga",
-    ends_s=NOW + 60,
+    ends_s=NOW + 600,
     places=(Place(setting="routing_weight", target="r0", stored=100.0, last=100.0),),
 )
 GIB = 2.0**30
@@ -47,6 +47,7 @@ class At:
     mode: Mode = Mode.AUTO
     now_s: float = NOW
     simulated: bool = True
+    as_move: bool = False
 
     @property
     def policy(self) -> Policy:
@@ -240,8 +241,9 @@ EDGES = [
     At("no_drift", ALLOW, history=did(past(before=16.0, after=15.0, touched_s=NOW - 60, ending=Ending.ROLLED_BACK))),
     At("no_drift", ALLOW, history=did(past(after=15.0, touched_s=NOW - 60, ending=Ending.NEEDS_PERSON))),
     At("no_drift", DENY, weight_action(target="r1"), history=did(past(after=15.0, touched_s=NOW - 60))),
-    At("inside_envelope", ALLOW, weight_action(after=90.0), history=replace(WATCHED, leave=LEAVE)),
-    At("inside_envelope", DENY, weight_action(after=89.0), history=replace(WATCHED, leave=LEAVE)),
+    At("inside_envelope", ALLOW, weight_action(after=90.0), history=replace(WATCHED, leave=LEAVE), as_move=True),
+    At("inside_envelope", DENY, weight_action(after=89.0), history=replace(WATCHED, leave=LEAVE), as_move=True),
+    At("inside_envelope", DENY, weight_action(after=90.0), history=replace(WATCHED, leave=LEAVE)),
     At("inside_envelope", DENY, history=replace(WATCHED, leave=LEAVE)),
     At("one_settling", ALLOW, history=did(*[past(in_probation=True, ending=None)] * 2)),
     At("one_settling", DENY, history=did(*[past(in_probation=True, ending=None)] * 3)),
@@ -373,7 +375,8 @@ EDGES = [
 
 @pytest.mark.parametrize("edge", EDGES, ids=[f"{n}-{edge.rule}-{edge.ruling}" for n, edge in enumerate(EDGES)])
 def test_edge(edge: At):
-    verdict = ruled(edge.action, edge.seen, edge.history, edge.policy, edge.mode, edge.now_s, edge.simulated)
+    mode, now_s, simulated = edge.mode, edge.now_s, edge.simulated
+    verdict = ruled(edge.action, edge.seen, edge.history, edge.policy, mode, now_s, simulated, as_move=edge.as_move)
     found = next(r for r in verdict.rules if r.rule == edge.rule)
     assert found.ruling is edge.ruling, found.detail
     assert ruling_of(verdict, edge.rule) is edge.ruling and found.detail
