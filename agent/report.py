@@ -57,7 +57,7 @@ class CycleReport:
     def summary(self) -> str:
         """The cycle in one line."""
         if self.blind:
-            return f"blind: {self.blind}"
+            return self.blind
         if self.ended:
             return record_text(self.ended[-1])
         if self.proposal is not None:

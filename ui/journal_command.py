@@ -100,6 +100,8 @@ def export(
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Write to this file instead of the screen.")] = None,
 ) -> None:
     """Write an incident report in Markdown: what was seen, proposed, ruled, decided, written, measured, and the end."""
+    if action is not None and (since or until):
+        raise InputError("expected one action, or a span by --since and --until, found both")
     with _opened(config, store) as opened:
         text = action_report(_one(opened, action)) if action is not None else _span(opened, since, until)
     if out is None:
@@ -156,6 +158,8 @@ def _span(store: Store, since: datetime | None, until: datetime | None) -> str:
     end = until.replace(tzinfo=UTC) if until else datetime.now(UTC)
     if since and until and end < begin:
         raise InputError(f"--until: expected a time after {begin:%F %T}, found {end:%F %T}")
+    if since and end < begin:
+        raise InputError(f"--since: expected a time before now, {end:%F %T}, found {begin:%F %T}")
     within = [event for event in events if begin <= event.at <= end]
     touched = {event.action_id for event in within}
     actions = [one for one in told(reader) if one.record.id in touched]

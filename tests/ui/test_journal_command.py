@@ -134,6 +134,8 @@ def test_what_a_person_says_ends_no_line_and_hides_nothing(told: Path):
     [
         (("verify", "--head", "zzz"), "--head: expected 64 digits"),
         (("export", "--since", "2030-01-01", "--until", "2020-01-01"), "--until: expected a time after"),
+        (("export", "--since", "2999-01-01"), "--since: expected a time before now"),
+        (("export", "1", "--since", "2020-01-01"), "expected one action, or a span"),
     ],
 )
 def test_bad_arguments_are_refused(told: Path, arguments: tuple[str, ...], words: str):

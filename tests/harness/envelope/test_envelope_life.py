@@ -142,7 +142,7 @@ def test_what_happens_within_a_move_of_several_places_stops_it_there(enveloped: 
     assert held == [16.0, 16.0, 16.0 if what == "freeze" else 7.0, 16.0]
 
 
-def test_moves_of_a_slow_stack_are_as_far_apart_as_allowed_and_none_is_made_after_its_end(enveloped: Enveloped):
+def test_moves_of_a_slow_stack_are_as_far_apart_as_allowed(enveloped: Enveloped):
     enveloped.open()
     clock, times = enveloped.bench.clock, []
 
@@ -305,7 +305,7 @@ def test_a_restart_takes_it_back_and_what_was_allowed_before_is_not_opened(envel
     assert enveloped.bench.executor.history().leave is None
 
 
-def test_each_step_is_a_line_of_the_log_that_cannot_be_changed_unseen(enveloped: Enveloped):
+def test_each_step_is_a_line_of_the_log(enveloped: Enveloped):
     enveloped.helps(0.7)
     enveloped.open()
     lower_to(enveloped, 80.0)
