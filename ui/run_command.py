@@ -94,6 +94,8 @@ def run(
         raise typer.Exit(INTERRUPTED)
     if seen.nothing:
         raise UnreachableError(f"nothing could be read in any cycle: {seen.blind_reason}")
+    if allowance is not None and allowance.given is None:
+        raise InputError(f"--envelope {envelope}: expected one that the gate allows; why it does not stands above")
 
 
 @contextmanager
@@ -129,8 +131,8 @@ def _cycle_until_end(
         task = progress.add_task("observing", total=seconds)
         while session.elapsed_s < seconds and not interrupted.asked:
             report = session.cycle()
-            if allowance is not None:
-                allowance.give(session)
+            if allowance is not None and (new := allowance.give(session)):
+                console.print(f"{session.elapsed_s / 60:5.1f} min  {new}", markup=False, highlight=False)
             seen.add(report, session.elapsed_s)
             progress.update(task, completed=session.elapsed_s, description=report.stage)
 

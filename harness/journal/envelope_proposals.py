@@ -52,7 +52,7 @@ class EnvelopeProposals(EnvelopeReader):
                 "proposed_s": now_s,
                 "expires_at": self._ledger.wall_now() + timedelta(seconds=expiry_s),
                 "state_version": self._state_version(connection),
-                "end_reason": "; ".join(hit.detail for hit in verdict.hits if hit.ruling is Ruling.DENY) or None,
+                "end_reason": _denials(verdict) or None,
             }
             result = connection.execute(insert(ENVELOPE).values(**values))
             envelope_id = int(result.inserted_primary_key[0])  # type: ignore[index]
@@ -145,3 +145,8 @@ class EnvelopeProposals(EnvelopeReader):
         row = connection.execute(select(ENVELOPE).where(ENVELOPE.c.id == envelope_id)).mappings().one()
         covered: Mapping[str, Any] = {"envelope_id": envelope_id, "row_digest": row_digest(dict(row)), **numbers}
         self._ledger.log(connection, None, what, now_s, covered)
+
+
+def _denials(verdict: Verdict) -> str:
+    """Why the gate denies it; several rules may have failed of one thing."""
+    return "; ".join(dict.fromkeys(hit.detail for hit in verdict.hits if hit.ruling is Ruling.DENY))

@@ -87,6 +87,29 @@ def test_a_file_that_is_no_envelope_stops_run_before_anything_is_built(file: Pat
     assert isinstance(refused.exception, InputError) and "range.0.step" in str(refused.exception)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("routing_weight", "foo", "no setting 'foo'"),
+        ("low = 20", "low = 130", "expected finite numbers and low below high"),
+    ],
+)
+def test_a_run_whose_envelope_is_denied_tells_it_at_once_and_fails(tmp_path: Path, old: str, new: str, words: str):
+    wrong, out = tmp_path / "wrong.toml", tmp_path / "out.json"
+    wrong.write_text(WRITTEN.replace(old, new))
+    ran = said("run", "--load", 0.3, "--minutes", 1, "--envelope", wrong, "--json", out)
+    assert isinstance(ran.exception, InputError) and "expected one that the gate allows" in str(ran.exception)
+    (told,) = (line for line in ran.output.splitlines() if "The envelope is not opened yet" in line)
+    assert told.startswith("  0.") and told.count(words) == 1
+    assert "No envelope was opened" in ran.output and json.loads(out.read_text())["envelopes"] == []
+
+
+def test_an_envelope_is_told_when_it_is_given_and_waiting_for_it_is_told_once(run: tuple[Path, dict, str]):
+    _, _, report = run
+    assert report.count("The envelope is not opened yet: watched for") == 1
+    assert "20 to 120, 15 a step, every 15 s, back after 60 s (keep the replicas even): approved" in report
+
+
 @pytest.fixture(scope="module")
 def session() -> Session:
     found = simulated_session(Settings.load(mode="approve"), load=0.3, minutes=12.0)
@@ -131,6 +154,15 @@ def test_it_is_asked_for_by_its_file_and_decided_on_by_number(session: Session, 
     assert session.envelopes()[-1].state is EnvelopeState.OPEN
     told = elsewhere.said(lambda: halt(session, elsewhere.console))
     assert "envelope 2" in told and "All changes are halted." in told
+
+
+def test_what_is_shown_is_exact_and_without_control_characters(session: Session, tmp_path: Path):
+    odd = tmp_path / "odd.toml"
+    named = WRITTEN.replace("routing_weight", "rout\\u001b[31m\\u202eing")
+    odd.write_text(named.replace("low = 20", "low = 1000000.5").replace("lasts_s = 600", "lasts_s = 600.0000001"))
+    told = Terminal(session).asks(odd)
+    assert "from 1000000.5 to 120" in told and "for 600.0000001 s" in told
+    assert "\x1b" not in told and "\u202e" not in told
 
 
 def test_a_file_that_cannot_be_read_is_said_in_one_line(session: Session, file: Path):
