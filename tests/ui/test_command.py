@@ -133,9 +133,9 @@ def test_interrupting_a_run_undoes_reports_and_exits_with_130(tmp_path):
         finally:
             run.kill()
     assert run.returncode == 130
-    assert b"undone" in told and b"Traceback" not in told
+    assert b"rolled_back" in told and b"Interrupted" in told and b"Traceback" not in told
     assert not states(store) & {"approved", "armed", "applied", "settling", "probation", "rolling_back"}
-    assert json.loads(out.read_text())["episodes"]
+    assert {episode["outcome"] for episode in json.loads(out.read_text())["episodes"]} == {"rolled_back"}
 
 
 @pytest.mark.parametrize("place", ["/proc/y", "."])
