@@ -8,7 +8,7 @@ from harness.envelope.envelope import Place
 from harness.envelope.record import EnvelopePermit, EnvelopeRecord
 from harness.execution.actuator import Actuator
 from harness.execution.held import same
-from harness.execution.permitting import Refusal
+from harness.execution.permitting import Refusal, require
 from harness.gate.case import targets_of
 from harness.gate.check import check
 from harness.gate.envelope_check import check_envelope
@@ -16,7 +16,7 @@ from harness.gate.history import History, direction
 from harness.journal.journal import Journal
 from harness.mode import Mode
 from harness.policy import Policy
-from harness.verdict import Ruling, Verdict
+from harness.verdict import Verdict
 from stack.catalogue import in_words
 from stack.clock import Clock
 from stack.snapshot import Snapshot
@@ -48,8 +48,7 @@ class Allowing:
         if mode is Mode.SHADOW:
             raise Refusal("shadow mode never acts")
         verdict = check_envelope(record.envelope, snapshot, self._history(), self._policy, mode=mode, now_s=now_s)
-        if verdict.ruling is Ruling.DENY:
-            raise Refusal("; ".join(f"{hit.rule}: {hit.detail}" for hit in verdict.hits))
+        require(verdict, asked=True)
         keys = record.envelope.places(tuple(sorted(snapshot.replicas)))
         read = {key: self._actuator.read(*key) for key in keys}
         stored = {key: float(value) for key, value in read.items() if not isinstance(value, str)}
@@ -73,8 +72,7 @@ class Allowing:
         found = check(
             action, snapshot, history, self._policy, mode=mode, now_s=now_s, simulated=simulated, as_move=True
         )
-        if found.ruling is not Ruling.ALLOW:
-            raise Refusal("; ".join(f"{hit.rule}: {hit.detail}" for hit in found.hits))
+        require(found, asked=False)
         return found
 
     def places(self, record: EnvelopeRecord, action: Action, snapshot: Snapshot) -> tuple[Place, ...]:

@@ -50,7 +50,7 @@ class Permitting:
         if mode is Mode.SHADOW:
             raise Refusal("shadow mode never acts")
         verdict = self._verdict(record, mode, snapshot)
-        _require(verdict, asked=record.approval is not None)
+        require(verdict, asked=record.approval is not None)
         self._blocks.close(snapshot)
         targets = targets_of(action, snapshot)
         steps = tuple(Step(target, self._actuator.read(action.setting, target), action.after) for target in targets)
@@ -65,6 +65,11 @@ class Permitting:
         return check(record.action, snapshot, history, self._policy, mode=mode, now_s=now_s, simulated=self._simulated)
 
 
-def _require(verdict: Verdict, *, asked: bool) -> None:
+def require(verdict: Verdict, *, asked: bool) -> None:
+    """Only what is allowed passes, or what would be asked and was.
+
+    Raises:
+        Refusal: the verdict's reasons.
+    """
     if verdict.ruling is Ruling.DENY or (verdict.ruling is Ruling.ASK and not asked):
         raise Refusal("; ".join(f"{hit.rule}: {hit.detail}" for hit in verdict.hits))

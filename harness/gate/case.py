@@ -1,9 +1,10 @@
 """What a gate rule looks at, and how it answers."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from harness.action import Action, Predicted, Trust
 from harness.envelope.envelope import Leave, PlaceKey
@@ -11,10 +12,11 @@ from harness.gate.condition import is_down, sickness
 from harness.gate.history import History
 from harness.mode import Mode
 from harness.policy import Policy
-from harness.verdict import Ruling
+from harness.verdict import RuleResult, Ruling
 from stack.setting import Effect, Scope, Setting
 from stack.snapshot import FLEET, Signal, Snapshot
 
+_Case = TypeVar("_Case")
 Answer: TypeAlias = tuple[Ruling, str]
 """A ruling and its reason with numbers, in words."""
 
@@ -36,6 +38,15 @@ def ask(detail: str) -> Answer:
 def deny(detail: str) -> Answer:
     """It must not be done."""
     return Ruling.DENY, detail
+
+
+def decided(rule: Callable[[_Case], Answer], case: _Case) -> RuleResult:
+    """A rule's answer under its name; one that cannot be decided denies, whatever the reason is."""
+    try:
+        ruling, detail = rule(case)
+    except Exception as error:  # noqa: BLE001 - a plan may hold anything, and what breaks a rule must not pass it
+        return RuleResult(rule.__name__, Ruling.DENY, f"could not be decided: {error}")
+    return RuleResult(rule.__name__, ruling, detail)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from harness.gate.authority_rules import (
     sole_controller,
     untainted,
 )
-from harness.gate.case import Answer, Case
+from harness.gate.case import Answer, Case, decided
 from harness.gate.change_rules import step_size, target_exists, undo_known, within_bounds
 from harness.gate.envelope_rules import REPLACED, inside_envelope
 from harness.gate.evidence_rules import enough_history, fresh_facts, fresh_snapshot
@@ -93,11 +93,7 @@ def check(
 
 
 def _result(rule: Callable[[Case], Answer], case: Case) -> RuleResult:
-    """A rule that cannot be decided denies, whatever the reason is."""
+    """A rule's answer, unless the envelope whose move it is has bounds instead of it."""
     if case.leave is not None and rule.__name__ in REPLACED:
         return RuleResult(rule.__name__, Ruling.ALLOW, f"envelope {case.leave.id} has bounds of its own")
-    try:
-        ruling, detail = rule(case)
-    except Exception as error:  # noqa: BLE001 - a plan may hold anything, and what breaks a rule must not pass it
-        return RuleResult(rule.__name__, Ruling.DENY, f"could not be decided: {error}")
-    return RuleResult(rule.__name__, ruling, detail)
+    return decided(rule, case)

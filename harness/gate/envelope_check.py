@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from harness.action import Action
 from harness.envelope.envelope import Envelope, PlaceKey, Range
 from harness.gate.authority_rules import enabled_setting, known_setting, sole_controller
-from harness.gate.case import Answer, Case, allow, ask, deny
+from harness.gate.case import Answer, Case, allow, ask, decided, deny
 from harness.gate.change_rules import target_exists, within_bounds
 from harness.gate.evidence_rules import fresh_facts, fresh_snapshot
 from harness.gate.failure_rules import no_drift, trip
@@ -71,7 +71,7 @@ def check_envelope(
 ) -> Verdict:
     """Every rule's answer. A person decides in every mode, so the best ruling is to ask. Arguments as for `check`."""
     case = EnvelopeCase(envelope, snapshot, history, policy, mode, now_s)
-    whole = tuple(_result(rule.__name__, rule, case) for rule in RULES)
+    whole = tuple(decided(rule, case) for rule in RULES)
     if any(result.ruling is Ruling.DENY for result in whole):
         return Verdict(whole)
     return Verdict((*whole, *(_worst_end(rule, case) for rule in EACH_END)))
@@ -168,7 +168,7 @@ def _range_problem(one: Range, limits: EnvelopeLimits) -> str | None:
 
 def _worst_end(rule: Callable[[Case], Answer], whole: EnvelopeCase) -> RuleResult:
     """The rule's worst answer over all places and both ends of their ranges."""
-    verdict = Verdict(tuple(_result(rule.__name__, rule, case) for case in _ends(whole)))
+    verdict = Verdict(tuple(decided(rule, case) for case in _ends(whole)))
     return (*verdict.hits, *verdict.rules)[0]
 
 
@@ -186,12 +186,3 @@ def _stand_in(place: PlaceKey, held: object, end: float) -> Action:
     before = held if isinstance(held, (int, float)) else math.nan
     layer = setting_named(place[0]).layer
     return Action(setting=place[0], target=place[1], before=before, after=end, cause="envelope", layer=layer, reason="")
-
-
-def _result(name: str, rule: Callable[..., Answer], case: Case | EnvelopeCase) -> RuleResult:
-    """A rule that cannot be decided denies."""
-    try:
-        ruling, detail = rule(case)
-    except Exception as error:  # noqa: BLE001 - an envelope may hold anything, and what breaks a rule must not pass it
-        return RuleResult(name, Ruling.DENY, f"could not be decided: {error}")
-    return RuleResult(name, ruling, detail)
